@@ -17,13 +17,15 @@ pub use lapwing_kernels::op::{
 pub use lapwing_kernels::part::{OperandOrder, Part, Share};
 pub use lapwing_plan::Phase;
 pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
+pub use lapwing_plan::bound::{Bound, RequestWork, lower_bound, work_of_prompts};
 pub use lapwing_plan::cost::{CostModel, Modelled};
+pub use lapwing_plan::moment::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 pub use lapwing_plan::predict::Prediction;
 pub use lapwing_plan::registry::{ChoiceError, Entry, NameError, Parameter, Parameters, choices};
 pub use lapwing_plan::solve::{Candidate, Cut, Solution};
 pub use lapwing_plan::strategy::{
-    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, RouteBuilder, Strategies,
-    Strategy, StrategyEntry, StrategyOptions,
+    ChunkShape, MomentError, MomentRoutes, OrderSwap, PlanInput, PromptRows, Ratio, RatioError,
+    RouteBuilder, Strategies, Strategy, StrategyEntry, StrategyOptions,
 };
 pub use lapwing_plan::time::{Crossing, FixedRate, Job, NodeLoad, TimeModel};
 pub use lapwing_plan::work::NodeWork;

@@ -7,6 +7,7 @@
 
 pub mod array;
 pub mod blocks;
+pub mod bound;
 mod chunk;
 mod complete;
 pub mod cost;

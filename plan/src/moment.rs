@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_kernels::device::{Arithmetic, DeviceInfo};
+
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::predict::alone;
@@ -50,6 +52,8 @@ pub struct Candidate {
     pub alone: Duration,
     /// Work of each device, by number.
     pub lanes: Arc<[LaneWork]>,
+    /// Time of each part of its stages, in order.
+    pub parts: Arc<[Duration]>,
     /// How often it goes from one device to another.
     pub crossings: u32,
 }
@@ -83,6 +87,8 @@ pub struct Moment {
     pub steps: Vec<StepLoad>,
     /// What each crossing between devices takes longer than predicted.
     pub crossing: Duration,
+    /// Of each device, by number, how many times as long as predicted it takes while the others have this to do; 1 where it is not known.
+    pub slow: Vec<f64>,
 }
 
 /// A chosen candidate.
@@ -96,6 +102,19 @@ pub struct Choice {
     pub first: Duration,
 }
 
+/// Devices that give the same bits, class by class, in order: those with the arithmetic of the CPU kernels together, and each other device
+/// alone.
+pub fn arithmetic_classes(devices: &[DeviceInfo]) -> Vec<Vec<DeviceId>> {
+    let ids = (0..devices.len()).map(DeviceId);
+    let (common, own): (Vec<DeviceId>, Vec<DeviceId>) =
+        ids.partition(|id| devices[id.0].arithmetic == Arithmetic::Cpu);
+    let own = own.into_iter().map(|device| vec![device]);
+    let mut classes: Vec<Vec<DeviceId>> = std::iter::once(common).chain(own).collect();
+    classes.retain(|class| !class.is_empty());
+    classes.sort();
+    classes
+}
+
 /// Candidates of a shape at most.
 pub const CANDIDATES_MAX: usize = 8;
 
@@ -107,19 +126,21 @@ impl Candidate {
     pub fn new(input: &PlanInput<'_>, shape: &ChunkShape, route: Arc<Route>) -> Candidate {
         let prediction = alone(input, shape, &route);
         let (alone, lanes) = (prediction.makespan, prediction.lanes.into());
-        let parts = route.compute_stages().flat_map(|stage| &stage.parts);
-        let used: BTreeSet<usize> = parts.map(|part| part.device.0).collect();
+        let computed = route.compute_stages().flat_map(|stage| &stage.parts);
+        let used: BTreeSet<usize> = computed.map(|part| part.device.0).collect();
         let names = used.into_iter().filter_map(|device| input.devices.get(device));
         let names: Vec<&str> = names.map(|device| &*device.name).collect();
         let (devices, crossings) = (names.join("+").into(), crossings(&route));
-        Candidate { route, devices, alone, lanes, crossings }
+        let parts = prediction.parts.into();
+        Candidate { route, devices, alone, lanes, parts, crossings }
     }
 
     /// The only route. Nothing is predicted.
     pub fn only(route: Arc<Route>) -> Candidate {
         let crossings = crossings(&route);
         let (devices, alone) = (Arc::default(), Duration::ZERO);
-        Candidate { route, devices, alone, lanes: Arc::default(), crossings }
+        let (lanes, parts) = Default::default();
+        Candidate { route, devices, alone, lanes, parts, crossings }
     }
 
     /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], always the first, then of each set of devices the
@@ -172,14 +193,16 @@ fn crossings(route: &Route) -> u32 {
 impl Moment {
     /// Predicted time until a chunk would have ended.
     pub fn end_of(&self, candidate: &Candidate, haste: Haste) -> Duration {
-        let path = candidate.alone + self.crossing * candidate.crossings;
-        let used = candidate.lanes.iter().zip(&self.lanes).filter(|(own, _)| !own.time.is_zero());
+        let path = self.path(candidate) + self.crossing * candidate.crossings;
+        let lanes = candidate.lanes.iter().zip(&self.lanes).enumerate();
+        let used = lanes.filter(|(_, (own, _))| !own.time.is_zero());
+        let used = used.map(|(at, (own, lane))| (self.slowed(at, own.time), lane));
         match haste {
             Haste::Step => {
                 // On a device with other work, the step waits for that, and delays it by its own time.
                 let ends = used.map(|(own, lane)| match lane.time.is_zero() {
                     true => Duration::ZERO,
-                    false => own.time + lane.time,
+                    false => own + lane.time,
                 });
                 path + ends.sum::<Duration>()
             }
@@ -189,9 +212,31 @@ impl Moment {
                 let free = |device: DeviceId| self.lanes.get(device.0).map(|lane| lane.time);
                 let path = path + self.wait_for_steps(candidate);
                 let start = candidate.first().filter_map(free).max().unwrap_or_default();
-                let ends = used.map(|(own, lane)| own.time + lane.time);
+                let ends = used.map(|(own, lane)| own + lane.time);
                 ends.chain([start + path]).max().unwrap_or_default()
             }
+        }
+    }
+
+    /// Time of a part of a device, as long as it takes at this moment.
+    fn slowed(&self, device: usize, time: Duration) -> Duration {
+        match self.slow.get(device) {
+            Some(slow) if *slow != 1.0 => time.mul_f64(*slow),
+            _ => time,
+        }
+    }
+
+    /// Time of a chunk whose stages take as long as they do at this moment.
+    fn path(&self, candidate: &Candidate) -> Duration {
+        if self.slow.iter().all(|slow| *slow == 1.0) {
+            return candidate.alone;
+        }
+        let all: Duration = candidate.lanes.iter().map(|lane| lane.time).sum();
+        let lanes = candidate.lanes.iter().enumerate();
+        let slowed: Duration = lanes.map(|(at, lane)| self.slowed(at, lane.time)).sum();
+        match all.is_zero() {
+            true => candidate.alone,
+            false => candidate.alone.mul_f64(slowed.as_secs_f64() / all.as_secs_f64()),
         }
     }
 
@@ -224,6 +269,10 @@ impl Moment {
         best
     }
 }
+
+mod scene;
+
+pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 
 #[cfg(test)]
 mod tests;

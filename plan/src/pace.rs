@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::chunk::ChunkShape;
+use crate::moment::Candidate;
 use crate::phase::Phase;
 use crate::planner::Planner;
 
@@ -14,6 +15,13 @@ pub const FITTING_MIN: usize = 4;
 
 /// Fewest prompt rows that are taken to keep most of the prefill rate. Device models know little of the price of small chunks.
 pub const EFFICIENT_MIN: usize = 128;
+
+/// Most prompt rows of a chunk beside streams on several devices: chunks of so many overlap with each other, and each takes the route on
+/// which it ends first.
+const OVERLAPPED_ROWS: usize = 256;
+
+/// Times of a step for which it may wait for prompts on several devices, without a target.
+pub const STEPS_WAITED: f64 = 2.0;
 
 /// Share of the prefill rate that chunks beside streams without a target keep.
 pub const KEPT: f64 = 0.94;
@@ -49,6 +57,30 @@ pub fn efficient_rows(whole: usize, mut time: impl FnMut(usize) -> Option<f64>) 
         }
     }
     rows.min(whole)
+}
+
+/// The prompt rows of a chunk on several devices beside streams, of `most`, for whose stages a step waits no longer than a slack in ns: a
+/// power of two, so that few shapes are planned and graphs have these sizes.
+pub fn rows_between_steps(
+    most: usize,
+    slack: f64,
+    mut wait: impl FnMut(usize) -> Option<f64>,
+) -> usize {
+    let mut rows = most.next_power_of_two().min(OVERLAPPED_ROWS);
+    while rows > TILE && wait(rows).is_some_and(|wait| wait > slack) {
+        rows /= 2;
+    }
+    rows
+}
+
+/// How long a step waits at most for stages of a chunk that have begun, in ns, on the best of its routes.
+pub fn wait_of_step(steps: &[Candidate], chunk: &Candidate) -> Option<f64> {
+    let waits = steps.iter().map(|step| {
+        let lanes = step.lanes.iter().zip(&*chunk.lanes);
+        let waits = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, lane)| lane.longest);
+        waits.sum::<Duration>().as_nanos() as f64
+    });
+    waits.min_by(f64::total_cmp)
 }
 
 /// A prompt that is computed beside a stream, by predicted times.

@@ -93,6 +93,11 @@ impl Planner {
         Planner { meanwhile, ..Planner::new(PlannerParts { graph, ..self.parts.clone() }) }
     }
 
+    /// The input of the strategy.
+    pub fn input(&self) -> PlanInput<'_> {
+        self.parts.input()
+    }
+
     /// Name of the strategy.
     pub fn strategy(&self) -> &str {
         self.parts.strategy.name()

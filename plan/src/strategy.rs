@@ -57,7 +57,7 @@ pub use multi_sequence_cut::MultiSequenceCut;
 pub use npu_padding::NpuPadding;
 pub use one_device::OneDevice;
 pub use online_prepare::OnlinePrepare;
-pub use options::{OrderSwap, Ratio, RatioError, StrategyOptions};
+pub use options::{MomentError, MomentRoutes, OrderSwap, Ratio, RatioError, StrategyOptions};
 pub use pipe::Pipe;
 pub use registry::{all, by_name, registry};
 pub use route_builder::RouteBuilder;

@@ -72,10 +72,18 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(size: &Size, policy: Box<dyn QueuePolicy>) -> Result<Engine, Box<dyn Error>> {
+        let strategy: Arc<dyn Strategy> =
+            if size.devices == 1 { Arc::new(CpuOnly) } else { Arc::new(LayerSplit) };
+        Engine::with_strategy(size, policy, strategy)
+    }
+
+    pub(crate) fn with_strategy(
+        size: &Size,
+        policy: Box<dyn QueuePolicy>,
+        strategy: Arc<dyn Strategy>,
+    ) -> Result<Engine, Box<dyn Error>> {
         let Size { layers, devices, context, sequences_max, .. } = *size;
         let graph = Arc::new(graph(layers));
-        let strategy: Arc<dyn Strategy> =
-            if devices == 1 { Arc::new(CpuOnly) } else { Arc::new(LayerSplit) };
         let names: Vec<String> = (0..devices).map(|device| format!("device-{device}")).collect();
         let info = |name: &String| DeviceInfo::new(&**name, DeviceKind::Cpu);
         let rate = FixedRate { per_stage: Duration::from_micros(1), per_row: Duration::ZERO };

@@ -27,6 +27,7 @@ mod ending;
 mod events;
 mod parts;
 mod prepare;
+mod running;
 mod scheduler;
 mod spans;
 mod threads;
@@ -98,6 +99,8 @@ impl Live {
             recorder: recorder.clone(),
             ending: Arc::clone(&live.ending),
             asked: Arc::clone(&live.asked),
+            alarm: None,
+            heeded: None,
             latest: None,
         };
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);

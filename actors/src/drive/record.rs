@@ -180,7 +180,8 @@ impl CallerTrace {
             SchedulerMessage::ActorDied(_) => (self.names.died, false),
             SchedulerMessage::Progress(_)
             | SchedulerMessage::Prepared(_)
-            | SchedulerMessage::Rested => {
+            | SchedulerMessage::Rested
+            | SchedulerMessage::Alarm => {
                 return Traced::untraced(message);
             }
         };

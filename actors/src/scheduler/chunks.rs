@@ -7,7 +7,7 @@ use lapwing_kernels::device::{Batch, Payload};
 use super::effect::{RouteChosen, SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
-use super::lanes::Chosen;
+use super::lanes::{Chosen, SentChunk};
 use super::models::ChunkKind;
 use super::rows::{Limit, PlannedBy, RowKinds};
 use super::running::{Sequence, devices};
@@ -53,6 +53,7 @@ impl Scheduler {
     ) -> NextChunk {
         let mut permit = Some(permit);
         self.pace.has_held = false;
+        self.pace.held.clear();
         let next = self.next_chunk_of_any(&mut permit, false, effects);
         // With nothing in flight, no message would come for which held rows could wait.
         let has_held = self.pace.has_held || self.running.iter().any(Sequence::gives_way);
@@ -109,6 +110,7 @@ impl Scheduler {
         let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
             match self.route_for(&selection) {
+                Ok((chosen, Readiness::Ready)) if self.is_held(&selection, &chosen) => {}
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
@@ -221,7 +223,9 @@ impl Scheduler {
         let turn = self.turn_of(selection, chosen.haste);
         let (life, lanes) = (Arc::<Life>::default(), chosen.lanes());
         life.spare(chosen.spare());
-        let chosen = self.lanes.on_sent(id, chosen, &life, self.queue.now);
+        let runs = self.lanes.runs_of(&chosen);
+        let sent = SentChunk { id, life: &life, runs: &runs };
+        let chosen = self.lanes.on_sent(sent, chosen, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
@@ -234,6 +238,7 @@ impl Scheduler {
             permit,
             trace,
             lanes,
+            runs,
             life,
         };
         let why = Why { stall, limit: selection.limit, route: chosen };

@@ -32,6 +32,8 @@ pub enum SchedulerEffect {
     Prepare(Traced<PrepareGraphs>),
     /// Have a device's preparation lane send [`crate::message::SchedulerMessage::Rested`] at that time.
     Rest(DeviceId, Nanos),
+    /// Send [`crate::message::SchedulerMessage::Alarm`] at that time, in place of the time asked for before; or never.
+    Alarm(Option<Nanos>),
     /// Send an event to a caller.
     Emit(Traced<Emission>),
     /// Record an event of a request.

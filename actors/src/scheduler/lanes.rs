@@ -10,14 +10,17 @@ use lapwing_traces::Nanos;
 
 use super::effect::RouteChosen;
 use super::graphs::Readiness;
-use super::pace::STEPS_WAITED;
+use super::pace::hold::StepTimes;
+use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
-use crate::chunk::Life;
+use crate::chunk::{Computing, DeviceSet, Life, Runs};
 
+pub(super) mod contention;
 mod learned;
 mod steps;
 
+use contention::{Contention, Ended, StageErrors};
 use learned::Learned;
 use steps::Steps;
 
@@ -27,8 +30,14 @@ pub(super) struct Chosen {
     choice: Choice,
     /// Whether it passes chunks that wait for its devices.
     pub(super) haste: Haste,
-    /// How long the streams of a step may wait for its end, in ns; `None` for other chunks.
-    allowed: Option<f64>,
+    /// Whether it is a step of streams.
+    is_step: bool,
+    /// How long the streams of a step may wait; `None` for other chunks.
+    step: Option<StepTimes>,
+    /// Whether it has prompt rows of requests that give way to none.
+    has_prompts: bool,
+    /// How long a step may be held back while prompts use its devices.
+    hold: Option<Duration>,
 }
 
 impl Chosen {
@@ -47,8 +56,13 @@ impl Chosen {
 
     /// How long a step may let others pass, so that its streams have their tokens just in time.
     pub(super) fn spare(&self) -> Duration {
-        let allowed = self.allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
-        allowed.saturating_sub(self.choice.end)
+        let left = self.step.map_or(Duration::ZERO, |step| Duration::from_nanos(step.left as u64));
+        left.saturating_sub(self.choice.end)
+    }
+
+    /// How long a step is held back, if prompts that are in flight use its devices meanwhile.
+    pub(super) fn hold(&self) -> Option<Duration> {
+        self.hold
     }
 
     /// What a recording may tell of it; `None` if there was no choice.
@@ -73,18 +87,24 @@ struct Flight {
     /// Whether no other chunk was in flight since then.
     is_alone: bool,
     life: Weak<Life>,
+    runs: Option<Arc<Runs>>,
+}
+
+/// A chunk that is sent.
+pub(super) struct SentChunk<'a> {
+    pub(super) id: u64,
+    pub(super) life: &'a Arc<Life>,
+    pub(super) runs: &'a Option<Arc<Runs>>,
 }
 
 impl Flight {
     /// Makes a step due that would wait too long for a chunk which is sent after it.
     fn pass(&mut self, later: &Chosen) {
-        let Chosen { allowed: Some(allowed), haste: Haste::Step, .. } = self.chosen else {
-            return;
-        };
+        let Chosen { step: Some(step), haste: Haste::Step, .. } = self.chosen else { return };
         let lanes = self.chosen.candidate().lanes.iter().zip(&*later.candidate().lanes);
         let shared = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, later)| later.time);
         let wait = shared.sum::<Duration>().as_nanos() as f64;
-        if wait > allowed
+        if wait > step.left
             && let Some(life) = self.life.upgrade()
         {
             life.make_due();
@@ -98,16 +118,22 @@ impl Flight {
 pub(super) struct Lanes {
     flights: Vec<Flight>,
     learned: Learned,
+    contention: Contention,
+    computing: Arc<Computing>,
     steps: Steps,
+    /// That of the latest choice, whose memory the next one uses.
+    moment: Moment,
 }
 
 /// A chunk that is late counts as having this share of its work left.
 const LEFT_LEAST: f64 = 0.1;
 
 impl Lanes {
-    /// What each of so many devices has to do.
-    pub(super) fn moment(&self, devices: usize, now: Nanos) -> Moment {
-        let mut lanes = vec![LaneWork::default(); devices];
+    /// What each of so many devices has to do. A choice that is done gives it back.
+    fn moment(&mut self, devices: usize, is_step: bool, now: Nanos) -> Moment {
+        let Moment { mut lanes, mut steps, mut slow, .. } = std::mem::take(&mut self.moment);
+        lanes.clear();
+        lanes.resize(devices, LaneWork::default());
         for Flight { chosen, since, .. } in &self.flights {
             let past = now.since(*since).as_secs_f64() / chosen.choice.end.as_secs_f64().max(1e-9);
             let left = (1.0 - past).max(LEFT_LEAST);
@@ -116,24 +142,53 @@ impl Lanes {
                 lane.longest = lane.longest.max(own.longest);
             }
         }
-        let steps = self.steps.load(now);
-        Moment { lanes, steps, crossing: Duration::from_nanos(self.learned.crossing() as u64) }
+        self.steps.load(now, &mut steps);
+        let busy = lanes.iter().enumerate().filter(|(_, lane)| !lane.time.is_zero());
+        let busy = busy.fold(DeviceSet::default(), |all, (at, _)| all.with(DeviceSet::of(at)));
+        slow.clear();
+        slow.extend((0..devices).map(|at| self.contention.factor(is_step, at, busy)));
+        let crossing = Duration::from_nanos(self.learned.crossing() as u64);
+        Moment { lanes, steps, crossing, slow }
+    }
+
+    /// Where the times of a chunk's stages are kept; `None` if nothing is predicted.
+    pub(super) fn runs_of(&self, chosen: &Chosen) -> Option<Arc<Runs>> {
+        let is_predicted = !chosen.candidate().lanes.is_empty();
+        is_predicted.then(|| Arc::new(Runs::new(&self.computing)))
+    }
+
+    /// Learns from the times of a chunk's stages. They have ended in the order of the route.
+    fn learn(&mut self, flight: &Flight) {
+        let Some(runs) = &flight.runs else { return };
+        let Candidate { route, parts, lanes, .. } = flight.chosen.candidate();
+        let (mut stage, mut before) = (0, 0);
+        for run in runs.take() {
+            while stage < run.stage {
+                before += route.stages[stage].parts.len();
+                stage += 1;
+            }
+            let Some(predicted) = parts.get(before + run.part) else { continue };
+            let (predicted, time) = (predicted.as_nanos() as f64, run.time.as_nanos() as f64);
+            let (is_step, device) = (flight.chosen.is_step, run.device.0);
+            let ended = Ended { is_step, device, beside: run.beside, predicted, time };
+            self.contention.record(lanes.len(), ended);
+        }
     }
 
     /// Records that a chunk is sent. Returns what a recording may tell of its route.
     pub(super) fn on_sent(
         &mut self,
-        chunk: u64,
+        sent: SentChunk<'_>,
         chosen: Chosen,
-        life: &Arc<Life>,
         now: Nanos,
     ) -> Option<RouteChosen> {
+        let (chunk, life) = (sent.id, Arc::downgrade(sent.life));
         if chosen.candidate().lanes.is_empty() {
             return None;
         }
         let told = chosen.told();
-        if chosen.allowed.is_some() {
-            self.steps.record(&chosen.candidate().lanes, now);
+        if let Some(step) = chosen.step {
+            self.steps.record(&chosen.candidate().lanes, step.gap, now);
         }
         for flight in &mut self.flights {
             flight.is_alone = false;
@@ -147,15 +202,25 @@ impl Lanes {
             chosen,
             since: now,
             is_alone,
-            life: Arc::downgrade(life),
+            life,
+            runs: sent.runs.clone(),
         });
         told
+    }
+
+    /// Whether prompts in flight have work on a device of a route.
+    fn prompts_use(&self, candidate: &Candidate) -> bool {
+        let prompts = self.flights.iter().filter(|flight| flight.chosen.has_prompts);
+        let mut lanes =
+            prompts.flat_map(|it| it.chosen.candidate().lanes.iter().zip(&*candidate.lanes));
+        lanes.any(|(of_prompt, own)| !of_prompt.time.is_zero() && !own.time.is_zero())
     }
 
     /// Records that a chunk has ended; `is_whole` says whether all of it was computed.
     pub(super) fn on_ended(&mut self, chunk: u64, is_whole: bool, now: Nanos) {
         let Some(at) = self.flights.iter().position(|flight| flight.chunk == chunk) else { return };
         let flight = self.flights.remove(at);
+        self.learn(&flight);
         if flight.is_alone && is_whole {
             let time = now.since(flight.since).as_nanos() as f64;
             let Candidate { alone, crossings, .. } = flight.chosen.candidate();
@@ -165,10 +230,15 @@ impl Lanes {
 }
 
 impl Scheduler {
+    /// How far predicted times of the latest stages are from real ones, of those beside which other devices computed. `None` without any.
+    pub fn stage_errors(&self) -> Option<StageErrors> {
+        self.lanes.contention.errors()
+    }
+
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
     /// this one is chosen, so that they are prepared. A step passes prompts only if its streams would wait too long in its turn.
     pub(super) fn chosen(
-        &self,
+        &mut self,
         candidates: Arc<[Candidate]>,
         selection: &Selection,
     ) -> (Chosen, Readiness) {
@@ -176,82 +246,34 @@ impl Scheduler {
         let alone = candidates[0].alone;
         // A device that is kept for a step must not be the one that rows before the step's wait for.
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
-        let may_pass = selection.shape.phase == Phase::Decode
-            && sequences.all(|sequence| sequence.in_flight == 0);
-        let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
-        let mut choice = Choice { at: 0, end: alone, first: alone };
-        let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
+        let is_step = selection.shape.phase == Phase::Decode;
+        let may_pass = is_step && sequences.all(|sequence| sequence.in_flight == 0);
+        let step = may_pass.then(|| self.times_of_step(selection, &candidates));
+        let (mut choice, mut hold) = (Choice { at: 0, end: alone, first: alone }, None);
+        let mut haste = if step.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
-            let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
+            let moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
             let is_ready = |candidate: &Candidate| {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
             choice = moment.choose(&candidates, haste, is_ready);
             let in_turn = |at: usize| moment.end_of(&candidates[at], Haste::InTurn);
             (choice.end, choice.first) = (in_turn(choice.at), in_turn(0));
-            if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
-                haste = Haste::Due;
-                choice = moment.choose(&candidates, haste, is_ready);
+            if let Some(step) = step {
+                let due = moment.choose(&candidates, Haste::Due, is_ready);
+                let is_shared = self.lanes.prompts_use(&candidates[choice.at]);
+                hold = step.hold(due.end).filter(|_| is_shared && self.may_hold(selection));
+                if choice.end.as_nanos() as f64 > step.left {
+                    (haste, choice) = (Haste::Due, due);
+                }
             }
+            self.lanes.moment = moment;
         }
-        (Chosen { candidates, choice, haste, allowed }, first)
-    }
-
-    /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as
-    /// the step takes alone.
-    fn time_for_step(&self, step: &Selection, candidates: &[Candidate]) -> f64 {
-        let streams = step.rows.iter().map(|(at, _)| &self.running[*at]);
-        let due = streams.filter_map(|stream| {
-            self.gap_of(stream).map(|gap| self.time_left(stream, gap).max(0.0))
-        });
-        let alone = candidates.iter().map(|it| it.alone.as_nanos() as f64).fold(f64::MAX, f64::min);
-        due.min_by(f64::total_cmp).unwrap_or((1.0 + STEPS_WAITED) * alone)
+        let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
+        let has_prompts = selection.prompts > 0 && !sequences.all(Sequence::gives_way);
+        (Chosen { candidates, choice, haste, is_step, step, has_prompts, hold }, first)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
-    use lapwing_kernels::formats::DType;
-    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-    use lapwing_kernels::op::Op;
-    use lapwing_plan::{DeviceId, RouteFor, Stage};
-
-    use super::*;
-
-    fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
-        let mut graph = Graph::default();
-        let table = WeightSpec { name: "w".into(), rows: 8, cols: 8, dtype: DType::F32 };
-        let table = graph.add_weight(table);
-        let op = Op::Embed { table, scale: 1.0 };
-        graph.push(NewNode { op, inputs: &[], width: 8, layer: None, role: "test" });
-        let devices = [DeviceInfo::new("cpu", DeviceKind::Cpu)];
-        let (model, rows, selected) = (ModelId::default(), 1, 1);
-        let of = RouteFor { model, graph: &graph, devices: &devices, rows, selected };
-        let stages = vec![Stage::whole(DeviceId(0), 0..1)];
-        let route = Route::new(stages, String::new(), None, of).expect("a route");
-        let alone = Duration::from_millis(alone_ms);
-        let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
-        Candidate { route, devices: Arc::default(), alone, lanes, crossings }
-    }
-
-    #[test]
-    fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
-        let mut lanes = Lanes::default();
-        let end = Duration::from_millis(100);
-        let chosen = Chosen {
-            candidates: Arc::new([candidate(100, 0)]),
-            choice: Choice { at: 0, end, first: end },
-            haste: Haste::InTurn,
-            allowed: None,
-        };
-        let life = Arc::default();
-        lanes.on_sent(1, chosen, &life, Nanos(0));
-        let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
-        assert_eq!(left(0), end);
-        assert_eq!(left(75), Duration::from_millis(25));
-        assert_eq!(left(500), Duration::from_millis(10));
-        lanes.on_ended(1, true, Nanos(1));
-        assert_eq!(lanes.moment(1, Nanos(2)).lanes[0], LaneWork::default());
-    }
-}
+mod tests;

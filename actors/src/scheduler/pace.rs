@@ -14,10 +14,15 @@ use std::time::Duration;
 
 use lapwing_plan::Phase;
 use lapwing_plan::moment::Candidate;
-use lapwing_plan::pace::{EFFICIENT_MIN, TILE, efficient_rows, fitting_rows};
+use lapwing_plan::pace::{
+    EFFICIENT_MIN, STEPS_WAITED, TILE, efficient_rows, fitting_rows, rows_between_steps,
+    wait_of_step,
+};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
+mod held_steps;
+pub(super) mod hold;
 mod slack;
 pub(super) mod targets;
 
@@ -29,13 +34,6 @@ use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::message::Progress;
-
-/// Most prompt rows of a chunk beside streams on several devices: chunks of so many overlap with each other, and each takes the route on
-/// which it ends first.
-const OVERLAPPED_ROWS: usize = 256;
-
-/// Times of a step for which it may wait for prompts on other devices, without a target.
-pub(super) const STEPS_WAITED: f64 = 2.0;
 
 /// Rows of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -92,11 +90,7 @@ impl Scheduler {
             None => (None, STEPS_WAITED * own),
         };
         let least = EFFICIENT_MIN.min(all.prompts);
-        // Powers of two: few shapes are planned, and graphs have these sizes.
-        let mut rows = all.prompts.next_power_of_two().min(OVERLAPPED_ROWS);
-        while rows > TILE && self.wait_beside(all, rows).is_some_and(|wait| wait > slack) {
-            rows /= 2;
-        }
+        let rows = rows_between_steps(all.prompts, slack, |rows| self.wait_beside(all, rows));
         let rows = if limit.is_some() { rows } else { rows.max(least) };
         let slack = Duration::from_nanos(if limit.is_some() { slack as u64 } else { 0 });
         match rows < all.prompts {
@@ -120,12 +114,7 @@ impl Scheduler {
         let steps = self.step_candidates(all)?;
         let model = &mut self.models[all.kind.model.0];
         let chunk = model.candidates(all.kind.output, all.by, shape).ok()?;
-        let waits = steps.iter().map(|step| {
-            let lanes = step.lanes.iter().zip(&*chunk[0].lanes);
-            let waits = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, lane)| lane.longest);
-            waits.sum::<Duration>().as_nanos() as f64
-        });
-        waits.min_by(f64::total_cmp)
+        wait_of_step(&steps, &chunk[0])
     }
 
     /// The routes that a step of one row may take.

@@ -8,12 +8,14 @@ mod cancel;
 #[path = "../../../tests/support/cases.rs"]
 mod cases;
 mod constrained;
+mod contention;
 mod drafts_as_trees;
 mod drafts_by_model;
 mod drafts_by_predictor;
 mod embed;
 mod failure;
 mod failure_in_plans;
+mod held_steps;
 mod holds;
 mod invariance;
 mod known_policies;

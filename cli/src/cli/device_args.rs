@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use lapwing_engine::devices::{DeviceSpec, DeviceSpecError, PresentDevices};
-use lapwing_engine::plan::{OrderSwap, Ratio, Strategies, StrategyOptions};
+use lapwing_engine::plan::{MomentRoutes, OrderSwap, Ratio, Strategies, StrategyOptions};
 use lapwing_engine::{WaitLink, WaitMode};
 
 use super::failure::Failure;
@@ -40,6 +40,11 @@ pub(crate) struct DeviceArgs {
     /// Allow the NPU to swap the operands of matmuls: on or off [default: on]
     #[arg(long, value_name = "on|off", value_parser = order_swap, hide_short_help = true)]
     pub(crate) order_swap: Option<OrderSwap>,
+
+    /// Routes that auto may choose for a chunk while devices are busy: class (those of devices that give the same bits), any
+    /// (all: answers may then depend on what else the devices do) or off (the route for idle devices) [default: class]
+    #[arg(long, value_name = "any|class|off", hide_short_help = true)]
+    pub(crate) moment: Option<MomentRoutes>,
 
     /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
     /// present, as in 6:2:1 [default: 3:1; decode with row-cut: by predicted speed]
@@ -122,6 +127,7 @@ impl DeviceArgs {
             order_swap: self.order_swap.unwrap_or(default.order_swap),
             ratio: self.ratio.clone(),
             edge_rows: self.edge_rows,
+            moment: self.moment.unwrap_or(default.moment),
             ..default
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lapwing_engine::plan::Scene;
 use lapwing_engine::plan::strategy::Explanation;
 use lapwing_engine::{Engine, PartPlacement, Placement, Shutdown, StageKind, TransferPlacement};
 use lapwing_traces::text::counted;
@@ -20,12 +21,14 @@ mod beside;
 mod drafts;
 mod graphs;
 mod help;
+mod moment;
 mod text;
 
 use beside::BesideStream;
 use drafts::Drafts;
 use graphs::Graphs;
 use help::EXAMPLES;
+use moment::MomentReport;
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +48,11 @@ pub(crate) struct Args {
     /// Show the predicted time of every strategy, and why the fastest one is fastest
     #[arg(long)]
     explain: bool,
+
+    /// Rate the routes of the prompt's first chunk where it arrives beside so many streams, and after prompts of so many tokens, as in
+    /// streams=2,prompts=1000+1000; and show the least time of all prompts on these devices
+    #[arg(long, value_name = "MOMENT", requires = "explain")]
+    with: Option<Scene>,
 
     /// Predict from this profile, or from the one in a report [default: the stored one of these devices]
     #[arg(long, value_name = "FILE.json")]
@@ -71,6 +79,9 @@ struct Report {
     beside_stream: Option<BesideStream>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     explained: Option<Explained>,
+    /// Only with `--with`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moment: Option<MomentReport>,
     /// Whether devices were timed at the start, and not by a profile.
     #[serde(skip)]
     is_brief: bool,
@@ -132,7 +143,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let builder = args.engine.builder_of(&args.model.model, session).await?;
     let builder = with_given(builder, args.profile.as_deref())?;
-    let context = args.prompt_tokens.saturating_add(1);
+    let beside = args.with.iter().flat_map(|scene| &scene.prompts).max();
+    let context = args.prompt_tokens.max(beside.copied().unwrap_or(0)).saturating_add(1);
     let engine = open(builder.context(context).timed(), session).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;
@@ -167,6 +179,11 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
         decode: chunk(&engine.plan_decode(1, args.prompt_tokens)?),
         beside_stream: BesideStream::of(engine, args)?,
         explained: explained.transpose()?,
+        moment: args
+            .with
+            .as_ref()
+            .map(|scene| MomentReport::of(engine, args, scene))
+            .transpose()?,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use lapwing_kernels::device::GraphKey;
+use lapwing_plan::moment::{RatedMoment, Scene, arithmetic_classes};
 pub use lapwing_plan::pace::BesideStream;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::predict::{
@@ -115,6 +116,36 @@ impl Engine {
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let mut planner = Planner::new(explainer.parts.clone());
         Ok(known.then(|| planner.beside_stream(length, token_gap)).flatten())
+    }
+
+    /// The routes of the first chunk of a prompt of `length` tokens that arrives beside the streams and prompts of a moment: when it ends on
+    /// each of them, and what all prompts take, beside the least time of any routes on these devices. `None` with one device, which leaves
+    /// no choice, and if the times of a device are unknown.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn explain_moment(
+        &self,
+        length: usize,
+        scene: &Scene,
+    ) -> Result<Option<RatedMoment>, Error> {
+        let chunks = self.chunks(length)?;
+        scene.prompts.iter().try_for_each(|prompt| self.check_length(*prompt))?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        if !known {
+            return Ok(None);
+        }
+        let mut planner = Planner::new(explainer.parts.clone());
+        Ok(planner.rate_moment(length, scene, self.inner.permits)?)
+    }
+
+    /// Names of the devices that give the same bits, class by class: within a class, answers do not depend on where chunks are computed.
+    pub fn arithmetic_classes(&self) -> Vec<Vec<String>> {
+        let devices = &self.inner.explainer.parts.devices;
+        let name = |device: &DeviceId| devices[device.0].name.clone();
+        let classes = arithmetic_classes(devices);
+        classes.iter().map(|class| class.iter().map(name).collect()).collect()
     }
 
     /// Predicted time with these graphs prepared.

@@ -124,6 +124,8 @@ impl Plan {
         let placement = explainer.full_chunk(chosen.context)?;
         let has_meanwhile = explainer.meanwhile.is_some();
         notes.extend(unprepared(settings, devices, &placement, has_meanwhile));
+        let PlannerParts { strategy, devices: infos, .. } = &explainer.parts;
+        notes.extend(strategies.moment_note(strategy.name(), infos));
         Ok(Plan { strategies, explainer, placement, notes })
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_plan::DeviceId;
+use lapwing_plan::moment::arithmetic_classes;
 use lapwing_plan::place::{Placed, Places};
 use lapwing_plan::strategy::{
-    Auto, CpuOnly, GpuOnly, Guarded, Strategies, Strategy, StrategyOptions,
+    Auto, CpuOnly, GpuOnly, Guarded, MomentRoutes, Strategies, Strategy, StrategyOptions,
 };
 
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -52,7 +54,27 @@ impl PlacedStrategies {
     /// A strategy that chooses among all others, rated with the manual placements applied.
     pub(super) fn decider(&self) -> Auto {
         let candidates = self.known.candidates(&self.options).into_iter();
-        Auto::new(candidates.map(|one| self.placed(one)).collect(), self.options.in_flight)
+        let candidates = candidates.map(|one| self.placed(one)).collect();
+        Auto::new(candidates, self.options.in_flight).with_moment(self.options.moment)
+    }
+
+    /// A note if routes by the moment let answers of this strategy depend on what else the devices do.
+    pub(super) fn moment_note(&self, strategy: &str, devices: &[DeviceInfo]) -> Option<String> {
+        let is_any = strategy == DECIDER && self.options.moment == MomentRoutes::Any;
+        let classes = arithmetic_classes(devices);
+        if !is_any || classes.len() < 2 {
+            return None;
+        }
+        let name = |device: &DeviceId| devices[device.0].name.as_str();
+        let classes =
+            classes.iter().map(|class| class.iter().map(name).collect::<Vec<_>>().join(", "));
+        let note = format!(
+            "answers may depend on what else the devices do: with --moment any a chunk takes the route on which it ends first, and these \
+             devices round in different ways: {}",
+            classes.collect::<Vec<_>>().join(" | ")
+        );
+        tracing::info!("{note}");
+        Some(note)
     }
 
     fn named(&self, name: &str) -> Result<Arc<dyn Strategy>, Error> {

@@ -42,7 +42,8 @@ fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
         parts: time.min(1),
     });
     let (devices, crossings) = (Arc::default(), crossings(&route));
-    Candidate { route, devices, alone: MS * alone, lanes: lanes.into(), crossings }
+    let (alone, lanes, parts) = (MS * alone, lanes.into(), Arc::default());
+    Candidate { route, devices, alone, lanes, parts, crossings }
 }
 
 fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
@@ -51,7 +52,7 @@ fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
         longest: MS * longest,
         parts: time.min(1),
     });
-    Moment { lanes: lanes.into(), steps: Vec::new(), crossing: MS * crossing }
+    Moment { lanes: lanes.into(), crossing: MS * crossing, ..Moment::default() }
 }
 
 fn choose(moment: &Moment, candidates: &[Candidate], haste: Haste) -> (usize, u128) {
@@ -135,4 +136,15 @@ fn prompts_leave_the_device_of_steps_to_them() {
     let step = StepLoad { share: 0.9, part: MS * 43 };
     let beside = Moment { steps: vec![StepLoad::default(), step], ..idle };
     assert_eq!(choose(&beside, &all, Haste::InTurn), (1, 110));
+}
+
+#[test]
+fn a_device_that_others_slow_down_is_taken_for_slower() {
+    let all =
+        [candidate(&[0, 0], 50, [[50, 50], [0, 0]]), candidate(&[1, 1], 60, [[0, 0], [60, 60]])];
+    let idle = moment([[0, 0], [0, 0]], 0);
+    assert_eq!(choose(&idle, &all, Haste::InTurn), (0, 50));
+    let slowed = Moment { slow: vec![1.5, 1.1], ..idle };
+    assert_eq!(choose(&slowed, &all, Haste::InTurn), (1, 66));
+    assert_eq!(slowed.end_of(&all[0], Haste::Due), MS * 75);
 }

@@ -14,6 +14,8 @@ pub struct Prediction {
     pub busy: Vec<Duration>,
     /// Work of each device, by the same numbers.
     pub lanes: Vec<LaneWork>,
+    /// Of a chunk alone, the time of each part of its stages, in order; none of several chunks, and of stages that choose tokens.
+    pub parts: Vec<Duration>,
     /// Number of chunks.
     pub chunks: usize,
     /// Total time of all copies.

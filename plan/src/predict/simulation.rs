@@ -18,6 +18,10 @@ use crate::stage::{Stage, StagePart, StageWork};
 use crate::strategy::interface::PlanInput;
 use crate::time::{Crossing, Job};
 
+mod events;
+
+use events::{Event, PartIndex, PartTimes};
+
 /// Which graphs exist at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Graphs<'a> {
@@ -51,6 +55,7 @@ pub(super) fn simulate(
         next: 0,
         is_preparing: false,
         times: HashMap::new(),
+        parts: PartTimes::of(chunks),
         copy: Duration::ZERO,
         end: Duration::ZERO,
     };
@@ -63,24 +68,9 @@ pub(super) fn simulate(
     }
     let lanes: Vec<LaneWork> = run.devices.iter().map(|lane| lane.work).collect();
     let busy = lanes.iter().map(|lane| lane.time).collect();
-    Prediction { makespan: run.end, busy, lanes, chunks: chunks.len(), copy: run.copy }
-}
-
-/// A part of a stage of a chunk, by index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PartIndex {
-    chunk: usize,
-    stage: usize,
-    part: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The graphs of this chunk are prepared.
-    Prepared(usize),
-    Arrived(PartIndex),
-    Ran(PartIndex),
-    Merged(PartIndex),
+    let Simulation { end: makespan, parts, copy, .. } = run;
+    let parts = parts.times;
+    Prediction { makespan, busy, lanes, parts, chunks: chunks.len(), copy }
 }
 
 /// A device with its queue.
@@ -113,6 +103,7 @@ struct Simulation<'a> {
     is_preparing: bool,
     /// Time of a part, by route, stage, part, context and whether it was queued.
     times: HashMap<(usize, usize, usize, usize, bool), Duration>,
+    parts: PartTimes,
     copy: Duration,
     end: Duration,
 }
@@ -245,6 +236,7 @@ impl Simulation<'_> {
         lane.occupied = true;
         let time = self.part_time(index, queued);
         self.devices[device.0].work.add(time);
+        self.parts.record(index, time);
         self.push(at + time, Event::Ran(index));
     }
 

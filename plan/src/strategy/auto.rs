@@ -3,6 +3,7 @@
 use super::auto_place::Kept;
 use super::entry::{Maker, StrategyEntry};
 use super::interface::{PlanInput, Strategy};
+use super::options::MomentRoutes;
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::phase::Phase;
@@ -30,6 +31,7 @@ pub use explanation::{Explanation, Rated};
 pub struct Auto {
     candidates: Vec<Arc<dyn Strategy>>,
     in_flight: usize,
+    moment: MomentRoutes,
     decisions: Mutex<Decisions>,
 }
 
@@ -49,7 +51,14 @@ impl Auto {
     /// Chooses between candidates, at least one of which must have a route on the devices.
     /// `in_flight`: chunks that the engine admits at the same time.
     pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
-        Auto { candidates, in_flight, decisions: Mutex::default() }
+        let moment = MomentRoutes::default();
+        Auto { candidates, in_flight, moment, decisions: Mutex::default() }
+    }
+
+    /// With other routes for chunks where devices are busy.
+    #[must_use]
+    pub fn with_moment(self, moment: MomentRoutes) -> Auto {
+        Auto { moment, ..self }
     }
 
     /// Predicts every candidate for a prompt of `prompt` rows after `context` rows in the KV cache.
@@ -171,7 +180,7 @@ impl Strategy for Auto {
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
 
-    /// That of the winner, and those of all candidates whose devices have the same arithmetic.
+    /// That of the winner, and those of all candidates whose devices have the same arithmetic, or of all or none.
     fn routes(
         &self,
         input: &PlanInput<'_>,
@@ -180,10 +189,15 @@ impl Strategy for Auto {
         let first = self.route(input, shape)?;
         let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
         let mut routes = vec![first];
+        if self.moment == MomentRoutes::Off {
+            return Ok(routes);
+        }
+        let is_any = self.moment == MomentRoutes::Any;
         for Rated { strategy, outcome } in self.explain_chunk(input, shape)?.rated {
             let Ok((prediction, route)) = outcome else { continue };
             let is_known = routes.iter().any(|known| known.stages == route.stages);
-            if is_known || !input.is_of_one_arithmetic([&*routes[0], &*route]) {
+            let may_choose = is_any || input.is_of_one_arithmetic([&*routes[0], &*route]);
+            if is_known || !may_choose {
                 continue;
             }
             let reason =

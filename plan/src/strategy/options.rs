@@ -13,6 +13,47 @@ pub enum OrderSwap {
     Off,
 }
 
+/// Which routes a chunk may take where devices are busy, besides the one for a chunk alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MomentRoutes {
+    /// Those whose devices give the same bits, so that no answer depends on what else the devices do.
+    #[default]
+    Class,
+    /// All. Where drivers round in their own ways, an answer then depends on what else the devices do.
+    Any,
+    /// None: each shape of chunk has one route.
+    Off,
+}
+
+/// The text names no choice of routes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not any, class or off")]
+pub struct MomentError {
+    /// The text.
+    pub text: String,
+}
+
+impl MomentRoutes {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            MomentRoutes::Class => "class",
+            MomentRoutes::Any => "any",
+            MomentRoutes::Off => "off",
+        }
+    }
+}
+
+impl FromStr for MomentRoutes {
+    type Err = MomentError;
+
+    fn from_str(text: &str) -> Result<MomentRoutes, MomentError> {
+        let all = [MomentRoutes::Class, MomentRoutes::Any, MomentRoutes::Off];
+        let known = all.into_iter().find(|choice| choice.name() == text);
+        known.ok_or_else(|| MomentError { text: text.to_owned() })
+    }
+}
+
 /// How a row cut divides output channels: units for the NPU, the GPU and the CPU, in that order;
 /// processors that the engine lacks are left out. `3:1` gives the NPU three quarters and the GPU (the
 /// CPU if there is no GPU) one quarter; `6:2:1` uses three processors.
@@ -93,6 +134,8 @@ pub struct StrategyOptions {
     pub edge_rows: Option<usize>,
     /// `auto`: chunks that the engine admits at the same time.
     pub in_flight: usize,
+    /// `auto`: which routes a chunk may take where devices are busy.
+    pub moment: MomentRoutes,
 }
 
 impl Default for StrategyOptions {
@@ -103,6 +146,7 @@ impl Default for StrategyOptions {
             ratio: None,
             edge_rows: None,
             in_flight: 2,
+            moment: MomentRoutes::default(),
         }
     }
 }
@@ -110,6 +154,15 @@ impl Default for StrategyOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_of_routes_parses_as_it_is_named() {
+        for choice in [MomentRoutes::Class, MomentRoutes::Any, MomentRoutes::Off] {
+            assert_eq!(choice.name().parse(), Ok(choice));
+        }
+        let error = "on".parse::<MomentRoutes>().expect_err("no choice");
+        assert_eq!(error.to_string(), "'on' is not any, class or off");
+    }
 
     #[test]
     fn a_ratio_parses_as_it_is_displayed_and_nonsense_is_refused() {

@@ -133,7 +133,8 @@ impl Strategies {
         let make = match &entry.make {
             Maker::Builtin(make) => return make(options, parameters),
             Maker::Auto => {
-                return Arc::new(Auto::new(self.candidates(options), options.in_flight));
+                let auto = Auto::new(self.candidates(options), options.in_flight);
+                return Arc::new(auto.with_moment(options.moment));
             }
             Maker::Own(make) => make,
         };

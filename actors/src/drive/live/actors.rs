@@ -4,21 +4,23 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Completed, DeviceError, RunId, SlotPool, Stamps, TensorSet};
+use lapwing_kernels::device::{Completed, RunId, SlotPool, Stamps};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos};
 use tracing::Span;
 
 use super::device::LiveDevice;
+use super::running::{Ended, Running};
 use super::scheduler::SharedScheduler;
 use super::spans;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
+use crate::chunk::Begun;
 use crate::decide::decide;
 use crate::drive::mailbox::{Closed, Inbox};
-use crate::drive::modelled::{Segment, StepLog, merge_parts, segments_of, total};
+use crate::drive::modelled::{StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
-use crate::drive::wait::{Busy, Cores, LinkMode, WaitKey, WaitRecord, Waiter};
+use crate::drive::wait::{Cores, LinkMode, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
@@ -46,30 +48,6 @@ fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
     let mut op = DefaultHasher::new();
     (role(nodes.start), role(nodes.end.saturating_sub(1)), nodes.len()).hash(&mut op);
     WaitKey::new(op.finish() as u32, part.row_count(chunk.batch()), device)
-}
-
-/// A run that is submitted and not completed.
-pub(super) struct Running {
-    run: RunId,
-    delivery: Traced<Delivery>,
-    submitted: Nanos,
-    /// Once the device has begun it: counts the threads that compute it, also between polls.
-    begun: Option<Busy>,
-    /// Whether it was submitted while the device was busy.
-    queued: bool,
-    /// The span of its stage, once the device has begun it.
-    span: Span,
-}
-
-/// A run that the device has completed.
-pub(super) struct Ended {
-    delivery: Traced<Delivery>,
-    submitted: Nanos,
-    result: Result<TensorSet, DeviceError>,
-    stamps: Option<Stamps>,
-    /// Of a throttled device: what its modelled time consists of.
-    segments: Vec<Segment>,
-    span: Span,
 }
 
 /// The worker of a device on its thread.
@@ -209,8 +187,8 @@ impl LiveWorker {
         self.next_run = RunId(run.0 + 1);
         let submitted = self.link.clock.now();
         self.device.device.submit(run, work);
-        let (begun, span) = (None, Span::none());
-        self.running.push_back(Running { run, delivery, submitted, begun, queued, span });
+        let (begun, timed, span) = (None, None, Span::none());
+        self.running.push_back(Running { run, delivery, submitted, begun, timed, queued, span });
     }
 
     /// Handles the next completed run, if there is one, and returns the worker's effects.
@@ -221,7 +199,10 @@ impl LiveWorker {
             None if self.held.is_some() => return None,
             None => self.poll_device()?,
         };
-        let Ended { mut delivery, submitted, result, stamps, segments, span } = ended;
+        let Ended { mut delivery, submitted, result, stamps, timed, segments, span } = ended;
+        if let Some(timed) = timed.filter(|_| result.is_ok()) {
+            timed.end(&delivery, self.link.clock.now());
+        }
         self.trace.play(&segments);
         if let Some(Stamps { begin, end }) = stamps {
             self.trace.stamped(submitted + begin, submitted + end);
@@ -252,6 +233,8 @@ impl LiveWorker {
             // A queue begins a run when it is submitted, or when the previous run has ended.
             let since = (device.info().depth > 1).then(|| front.submitted.max(self.free));
             self.trace.start(&front.delivery, since);
+            let now = || self.link.clock.now();
+            front.timed = Begun::new(&front.delivery, since.unwrap_or_else(now));
             let graph = &self.graphs[front.delivery.chunk().route.model.0];
             front.span = spans::stage(&front.delivery, self.worker.device(), graph);
         }
@@ -265,10 +248,11 @@ impl LiveWorker {
         };
         drop(entered);
         let Completed { run, result, stamps } = completed?;
-        let Running { run: expected, delivery, submitted, span, .. } = self.running.pop_front()?;
+        let Running { run: expected, delivery, submitted, timed, span, .. } =
+            self.running.pop_front()?;
         debug_assert_eq!(run, expected, "runs complete in order of submission");
         let segments = Vec::new();
-        let mut ended = Ended { delivery, submitted, result, stamps, segments, span };
+        let mut ended = Ended { delivery, submitted, result, stamps, timed, segments, span };
         let Some(time) = time else { return Some(ended) };
         let graph = &self.graphs[ended.delivery.chunk().route.model.0];
         ended.segments = segments_of(&**time, &ended.delivery, queued, graph, steps.0);

@@ -9,6 +9,7 @@ use super::events::What;
 use super::merge::merge_shapes;
 use super::sharing::{Due, Ran, Sharing};
 use super::{Actor, SimulatedDevice, Simulation};
+use crate::chunk::Begun;
 use crate::decide::decide;
 use crate::drive::modelled::{self, StepLog, segments_of};
 use crate::message::{
@@ -24,7 +25,7 @@ impl Simulation {
     /// Handles the modelled end of a device's run.
     pub(super) fn on_ran(&mut self, by: usize, ran: Ran) {
         let now = self.now();
-        let Actor { worker, trace, device, completed, running, .. } = &mut self.actors[by];
+        let Actor { worker, trace, device, completed, running, begun, .. } = &mut self.actors[by];
         let Some(Completed { result, .. }) =
             completed.pop_front().or_else(|| device.device.poll(&mut ()))
         else {
@@ -34,6 +35,9 @@ impl Simulation {
         };
         let Ran { mut delivery, segments } = ran;
         *running = false;
+        if let Some(begun) = begun.take().filter(|_| result.is_ok()) {
+            begun.end(&delivery, now);
+        }
         trace.play(&segments);
         trace.finish(&mut delivery, result.is_ok());
         let effects = worker.on_done(delivery, result);
@@ -116,6 +120,7 @@ impl Simulation {
     fn begin(&mut self, by: usize, ran: Ran) {
         let now = self.now();
         self.actors[by].running = true;
+        self.actors[by].begun = Begun::new(&ran.delivery, now);
         self.actors[by].trace.start(&ran.delivery, None);
         match &mut self.sharing {
             None => {

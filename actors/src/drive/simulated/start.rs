@@ -43,6 +43,7 @@ impl Simulation {
                 completed: VecDeque::new(),
                 queue: VecDeque::new(),
                 running: false,
+                begun: None,
                 next_run: RunId::default(),
                 merging: false,
             }
@@ -68,6 +69,7 @@ impl Simulation {
             slots,
             copy_rate,
             events: BinaryHeap::new(),
+            alarm: None,
             next_event: 0,
             work: 0,
             sharing: None,

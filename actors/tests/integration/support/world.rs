@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
+use lapwing_actors::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{
     FinishReason, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
@@ -55,6 +55,16 @@ struct Manner {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
+        World::with(setup, Simulation::new)
+    }
+
+    /// With devices that share what an environment has.
+    pub fn within(setup: &Setup, env: Environment) -> World {
+        let order: Vec<usize> = (0..setup.devices).collect();
+        World::with(setup, |parts| Simulation::registered(parts, env, &order))
+    }
+
+    fn with(setup: &Setup, simulation: impl FnOnce(SimulationParts) -> Simulation) -> World {
         let Parts { scheduler, devices, graph, pool, states, rows_run, stages_run, buffers } =
             setup.parts();
         let devices = devices
@@ -63,7 +73,7 @@ impl World {
             .map(|(device, time)| SimulatedDevice { device, time })
             .collect();
         World {
-            sim: Simulation::new(SimulationParts {
+            sim: simulation(SimulationParts {
                 scheduler,
                 devices,
                 graphs: vec![graph],

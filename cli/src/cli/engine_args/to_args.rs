@@ -17,7 +17,7 @@ impl EngineArgs {
         let EngineArgs { no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
-        let DeviceArgs { gpu_layers, permits, wait_for_graphs, .. } = devices;
+        let DeviceArgs { gpu_layers, permits, wait_for_graphs, moment, .. } = devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
         let swap = order_swap.map(|swap| match swap {
             OrderSwap::On => "on".to_owned(),
@@ -41,6 +41,7 @@ impl EngineArgs {
             ("--draft-length", number(draft_length)),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
+            ("--moment", moment.map(|moment| moment.name().to_owned())),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),
             ("--edge-rows", number(edge_rows)),
             ("--permits", number(permits)),

@@ -3,6 +3,7 @@
 use lapwing_traces::text::counted;
 
 use super::drafts::Drafts;
+use super::moment::MomentReport;
 use super::{Report, milliseconds};
 use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
@@ -65,5 +66,6 @@ pub(super) fn of(report: &Report) -> String {
         text.push_str(&format!("\n{rows}\n{}\n", visible(&explained.why)));
         text.extend(explained.drafts.iter().map(Drafts::text));
     }
+    text.extend(report.moment.iter().map(MomentReport::text));
     text
 }
