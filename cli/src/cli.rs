@@ -1,13 +1,16 @@
 //! Shared parts of the commands: options, output to the terminal and in JSON, and failures.
 
+pub(crate) mod acceptance;
 pub(crate) mod answer;
 pub(crate) mod attention;
 pub(crate) mod background;
 pub(crate) mod better_models;
 pub(crate) mod charset;
 pub(crate) mod child;
+pub(crate) mod composite_args;
 mod device_args;
 pub(crate) mod draft;
+pub(crate) mod draft_length;
 pub(crate) mod drivers;
 pub(crate) mod energy;
 mod engine_args;

@@ -17,6 +17,7 @@
 //! `docs/simulation.md` defines the models and shows how closely they match the published numbers.
 
 mod change;
+mod composite;
 mod decisions;
 mod error;
 mod fit;
@@ -40,6 +41,9 @@ mod what_if;
 mod world;
 
 pub use change::Change;
+pub use composite::{
+    AtOnce, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, requests,
+};
 pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};

@@ -39,6 +39,7 @@ mod an_answer_breaks_its_grammar;
 mod an_error_is_unclear;
 mod an_opencl_driver_is_missing;
 mod an_option_is_ignored;
+mod an_overlap_misleads;
 #[path = "../support/cases.rs"]
 mod cases;
 mod recordings;

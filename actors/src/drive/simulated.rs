@@ -15,6 +15,7 @@ use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
 
+mod activity;
 mod effects;
 mod environment;
 mod events;
@@ -24,6 +25,7 @@ mod parts;
 mod sharing;
 mod start;
 
+pub use activity::{Activities, AtOnce};
 pub use environment::{DeviceUsage, Environment, GpuInterference, Noise, Usage};
 use events::{Event, What};
 use parts::VirtualClock;

@@ -128,6 +128,34 @@ impl RowBudget {
 }
 
 impl Scheduler {
+    /// Computes no prompt rows of requests beside decode rows of others, whatever devices are free: prompts come first, and
+    /// streams wait until they are computed, as in servers without chunked prefill. What a draft model computes is not affected.
+    pub fn keep_prompts_apart(&mut self) {
+        self.keep_chunks_whole();
+        self.keeps_apart = true;
+    }
+
+    /// Which of these rows may be selected now, if prompts are kept apart.
+    fn rows_apart(&self, kind: ChunkKind, rows: RowKinds) -> RowKinds {
+        let of_kind = |sequence: &&Sequence| sequence.kind() == kind && !sequence.is_companion();
+        if !self.keeps_apart || !self.running.iter().any(|sequence| of_kind(&sequence)) {
+            return rows;
+        }
+        let kv = &self.models[kind.model.0].kv;
+        let is_stepping = |sequence: &Sequence| sequence.in_flight > 0 && sequence.has_generated();
+        let is_prompt = |sequence: &Sequence| {
+            let is_ready = sequence.due() > 0 && !sequence.is_decoding() && sequence.has_pages(kv);
+            is_ready || sequence.in_flight > 0 && !sequence.has_generated()
+        };
+        let any = |is: &dyn Fn(&Sequence) -> bool| self.running.iter().filter(of_kind).any(is);
+        let (steps, prompts) = (any(&is_stepping), any(&is_prompt));
+        RowKinds {
+            decodes: rows.decodes && !prompts,
+            prompts: rows.prompts && !steps,
+            ahead: rows.ahead && !prompts,
+        }
+    }
+
     /// Which chunks one with these rows passes.
     pub(super) fn turn_of(&self, selection: &Selection, haste: Haste) -> Turn {
         let mut all = selection.rows.iter().map(|(at, _)| &self.running[*at]);
@@ -172,6 +200,7 @@ impl Scheduler {
         room: usize,
     ) -> Option<Selection> {
         let model = &self.models[kind.model.0];
+        let rows = self.rows_apart(kind, rows);
         let displaces = rows.prompts && self.displaces_background(kind);
         let ready = Ready { running: &self.running, model, kind, rows, displaces };
         let mut chunk = Selection::new(kind, by);

@@ -30,6 +30,8 @@ pub struct Scheduler {
     pub(super) lanes: Lanes,
     pub(super) moments: Moments,
     pub(super) pace: Pace,
+    /// Whether no prompt rows of requests are in flight beside their decode rows.
+    pub(super) keeps_apart: bool,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
     #[expect(clippy::vec_box, reason = "requests leave from any place, and the others move up")]
@@ -57,6 +59,7 @@ impl Scheduler {
             lanes: Lanes::default(),
             moments: Moments::default(),
             pace: Pace::default(),
+            keeps_apart: false,
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),

@@ -1,27 +1,27 @@
 //! A server of many requests in virtual time: the engine's scheduler, policies and prefix cache in front of one
 //! device whose passes take stated times and yield token 0.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvPool};
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::OneDevice;
 use lapwing_plan::time::TimeModel;
-use lapwing_traces::{Nanos, RequestTimes};
+use lapwing_traces::Nanos;
 
+use super::arrival::{Arrival, Served};
 use super::error::SocRunError;
-use super::pass_device::{PassDevice, graph};
-use crate::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use crate::message::{Generate, SchedulerMessage, Sink, StreamEvent, Submit, Task, Traced};
-use crate::policy::{ClientId, QueuePolicy, Urgency};
-use crate::prefix::{PrefixCache, PrefixUse};
-use crate::sample::{Sampler, SamplingParams};
-use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use crate::sequence::AdmissionLimit;
+use super::pass_graph::graph;
+use super::shape_only_device::ShapeOnlyDevice;
+use super::shape_queue::ShapeQueue;
+use super::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
+use crate::drive::simulated::SimulatedDevice;
+use crate::policy::QueuePolicy;
+use crate::scheduler::{KvPages, SchedulerModel};
 use crate::stats::EngineStats;
 
 /// A server of one device.
@@ -44,56 +44,8 @@ pub struct Serving {
     pub policy: Box<dyn QueuePolicy>,
 }
 
-/// A request to such a server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Arrival {
-    /// Virtual time of its arrival.
-    pub at: Nanos,
-    /// Client that sends it.
-    pub client: ClientId,
-    /// How urgent it is.
-    pub urgency: Urgency,
-    /// Token ids of the prompt; equal ids are equal rows.
-    pub ids: Vec<u32>,
-    /// Tokens to generate.
-    pub tokens: usize,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Served {
-    /// Times of its tokens.
-    pub tokens: Vec<Nanos>,
-    /// Times of its milestones, once it has all tokens.
-    pub times: Option<RequestTimes>,
-    /// Why it failed.
-    pub error: Option<String>,
-}
-
 /// One past the largest token id of a prompt.
 pub const VOCAB: usize = 1 << 31;
-
-/// Receives the events of all requests until the loop has seen them.
-#[derive(Debug, Default)]
-struct Inbox(Mutex<Vec<(usize, StreamEvent)>>);
-
-/// The stream of one request.
-#[derive(Debug)]
-struct ToInbox {
-    number: usize,
-    inbox: Arc<Inbox>,
-}
-
-impl Sink for ToInbox {
-    fn send(&self, event: Traced<StreamEvent>) {
-        let mut events = self.inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
-        events.push((self.number, event.message));
-    }
-
-    fn is_closed(&self) -> bool {
-        false
-    }
-}
 
 impl Serving {
     /// Serves requests until all have ended, or until a virtual time; the result has one entry for each request,
@@ -107,45 +59,12 @@ impl Serving {
         until: Option<Nanos>,
     ) -> Result<(Vec<Served>, EngineStats), SocRunError> {
         let context = arrivals.iter().map(|a| a.ids.len() + a.tokens + 1).max().unwrap_or(1);
-        let mut simulation = self.simulation(context)?;
-        let inbox = Arc::new(Inbox::default());
-        let admission = AdmissionLimit::new(arrivals.len());
-        for (number, arrival) in arrivals.iter().enumerate() {
-            let Some(admission) = admission.try_take() else { break };
-            let sink = Arc::new(ToInbox { number, inbox: Arc::clone(&inbox) });
-            let sampler = Sampler::new(SamplingParams::greedy(), &[]);
-            let (stop_ids, drafts) = ([].into(), None);
-            let generate = Generate { sampler, stop_ids, tokens_max: arrival.tokens, drafts };
-            let submit = Submit {
-                model: ModelId(0),
-                ids: arrival.ids.clone(),
-                task: Task::Generate(Box::new(generate)),
-                client: arrival.client.clone(),
-                urgency: arrival.urgency,
-                prefix: PrefixUse::default(),
-                sink,
-                admission,
-                trace: tracing::Span::none(),
-            };
-            simulation.send_at(arrival.at, SchedulerMessage::Submit(Box::new(submit)));
-        }
-        let mut served = vec![Served::default(); arrivals.len()];
-        while until.is_none_or(|until| simulation.now() < until) && simulation.step() {
-            let now = simulation.now();
-            let mut events = inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
-            for (number, event) in events.drain(..) {
-                served[number].on(event, now);
-            }
-        }
-        let scheduler = simulation.scheduler();
-        let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
-        match until.is_none() && sequences > 0 {
-            true => Err(SocRunError::Stuck { sequences, chunks }),
-            false => Ok((served, scheduler.stats())),
-        }
+        let mut engine = self.engine(context)?;
+        let served = engine.serve(arrivals, until)?;
+        Ok((served, engine.stats()))
     }
 
-    fn simulation(self, context: usize) -> Result<Simulation, SocRunError> {
+    fn engine(self, context: usize) -> Result<VirtualEngine, SocRunError> {
         let graph = Arc::new(graph(0));
         let info = DeviceInfo::new("server", DeviceKind::Gpu);
         let planner = Planner::new(PlannerParts {
@@ -163,41 +82,32 @@ impl Serving {
         let page_rows = self.page_rows.max(1);
         let layout = KvLayout::uniform(1, KvHeads::new(1, 2), page_rows, KvDtype::F16);
         let pages = u32::try_from(self.kv_tokens / page_rows).unwrap_or(u32::MAX);
-        let sequences_max = self.sequences_max;
-        let mut scheduler = Scheduler::new(SchedulerParts {
-            // A server with one permit forms each batch when the one before has ended.
-            config: SchedulerConfig { context, sequences_max, permits: 1, vocab: VOCAB },
-            planner,
-            kv: KvPages { pool: KvPool::new(pages), states: KvPool::new(0), layout },
-            policy: self.policy,
-        })?;
-        match self.token_gap {
-            Some(gap) => scheduler.set_token_gap(Some(gap)),
-            None => scheduler.keep_chunks_whole(),
-        }
-        if self.prefix_cache {
-            scheduler.cache_prefixes(ModelId(0), PrefixCache::new(page_rows, None));
-        }
-        let device = PassDevice::new(&graph, None);
-        let device = Box::new(Blocking::new(info, device));
-        Ok(Simulation::new(SimulationParts {
-            scheduler,
+        let kv = KvPages { pool: KvPool::new(pages), states: KvPool::new(0), layout };
+        let device = ShapeOnlyDevice::new(&info, &graph);
+        let device = Box::new(ShapeQueue::new(info, device));
+        let model = VirtualModel {
+            graph,
+            scheduled: SchedulerModel { planner, kv, context, vocab: VOCAB },
             devices: vec![SimulatedDevice { device, time: self.time }],
-            graphs: vec![graph],
+        };
+        VirtualEngine::new(VirtualParts {
+            model,
+            draft: None,
             slots: SlotPool::default(),
+            policy: self.policy,
+            sequences_max: self.sequences_max,
+            // A server with one permit forms each batch when the one before has ended.
+            permits: 1,
+            rules: Rules {
+                token_gap: self.token_gap,
+                keeps_whole: self.token_gap.is_none(),
+                prefix_rows: self.prefix_cache.then_some(page_rows),
+                ..Rules::default()
+            },
             copy_rate: f64::INFINITY,
-        }))
-    }
-}
-
-impl Served {
-    fn on(&mut self, event: StreamEvent, now: Nanos) {
-        match event {
-            StreamEvent::Token(_) => self.tokens.push(now),
-            StreamEvent::Finished(finished) => self.times = Some(finished.times),
-            StreamEvent::Failed(error) => self.error = Some(error.to_string()),
-            StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
-        }
+            env: None,
+            order: vec![0],
+        })
     }
 }
 

@@ -10,10 +10,10 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::npu::array::graph_bytes;
 use lapwing_kernels::npu::{Ensured, GraphCache, Requester};
 
-use crate::simulate::logits::put_logits;
+use crate::simulate::tokens::Tokens;
 use lapwing_plan::shape::{convert_bytes, rows_of};
 
-/// A stand-in for a live device that computes no values: its only outputs are logits of a single token.
+/// A stand-in for a live device that computes no values: its only outputs are logits, by default of a single token.
 /// As an NPU it prepares graphs within its budget, caches them between runs, and converts inputs and
 /// outputs like the live device. Its time model gives the time of each step.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub struct ShapeOnlyDevice {
     info: DeviceInfo,
     graph: Arc<Graph>,
     graphs: Graphs,
+    tokens: Tokens,
 }
 
 impl ShapeOnlyDevice {
@@ -31,7 +32,15 @@ impl ShapeOnlyDevice {
             info.budget.as_ref().map_or(u64::MAX, |budget| budget.bytes),
         );
         let graphs = Graphs { graph: Arc::clone(graph), cache };
-        ShapeOnlyDevice { info: info.clone(), graph: Arc::clone(graph), graphs }
+        let (info, graph, tokens) = (info.clone(), Arc::clone(graph), Tokens::default());
+        ShapeOnlyDevice { info, graph, graphs, tokens }
+    }
+
+    /// With other tokens than token 0.
+    #[must_use]
+    pub fn yielding(mut self, tokens: &Tokens) -> ShapeOnlyDevice {
+        self.tokens = tokens.clone();
+        self
     }
 
     /// The steps of an NPU apart from computing: prepares the part's graphs, and converts the inputs and
@@ -92,7 +101,7 @@ impl BlockingDevice for ShapeOnlyDevice {
         if self.info.is_static() {
             self.run_graphs(&mut work)?;
         }
-        put_logits(&self.graph, &mut work);
+        self.tokens.put_logits(&self.graph, &mut work);
         Ok(())
     }
 

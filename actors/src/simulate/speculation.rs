@@ -3,25 +3,29 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvPool};
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::{LayersOn, Strategy};
-use lapwing_plan::time::{TimeModel, TimePerModel};
+use lapwing_plan::time::TimeModel;
 use lapwing_traces::Nanos;
 
+use super::arrival::{Arrival, Drafting, Served};
 use super::error::SocRunError;
-use super::pass_device::{self, PassDevice, graph};
-use crate::draft::{DRAFT_MAX, DraftStats, Drafts, Schedule};
-use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
+use super::pass_graph::graph;
+use super::shape_only_device::ShapeOnlyDevice;
+use super::shape_queue::ShapeQueue;
+use super::tokens::{TEXTS_MAX, Tokens};
+use super::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
+use crate::draft::{DRAFT_MAX, DraftStats, Schedule};
+use crate::drive::simulated::{Environment, SimulatedDevice};
 use crate::policy::Fcfs;
-use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
+use crate::scheduler::{KvPages, SchedulerModel};
 
 mod acceptance;
 mod pass;
-mod requests;
 
 pub use acceptance::Acceptance;
 use pass::LayeredPass;
@@ -77,7 +81,7 @@ impl SpeculationOutcome {
 pub const DEVICES_MAX: usize = 8;
 
 /// Most texts at the same time.
-pub const REQUESTS_MAX: usize = 64;
+pub const REQUESTS_MAX: usize = TEXTS_MAX;
 
 impl Speculation {
     /// Runs it.
@@ -88,14 +92,8 @@ impl Speculation {
     pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
         self.check()?;
         let (time_without, ..) = self.play(None)?;
-        let drafts = || {
-            let drafts = Drafts::of_model(ModelId(1), self.schedule);
-            match self.length {
-                None => drafts,
-                Some(length) => drafts.always(length),
-            }
-        };
-        let (time, stats, rows) = self.play(Some(&drafts))?;
+        let Speculation { schedule, length, .. } = *self;
+        let (time, stats, rows) = self.play(Some(Drafting::Model { schedule, length }))?;
         let rows = rows.saturating_sub(self.requests * (self.prompt + 1));
         let draft_rows = rows as f64 / (self.requests * (self.tokens - 1)) as f64;
         Ok(SpeculationOutcome { time, time_without, drafts: stats, draft_rows })
@@ -121,80 +119,81 @@ impl Speculation {
     }
 
     /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
-    fn play(
-        &self,
-        drafts: Option<&dyn Fn() -> Drafts>,
-    ) -> Result<(Nanos, DraftStats, usize), SocRunError> {
-        let context = self.prompt + self.tokens + 1;
-        let text = context + DRAFT_MAX + 1;
-        let acceptance = self.acceptance.decided(text * self.requests);
-        let layers = [self.target_devices, 1];
-        let graphs = layers.map(|layers| Arc::new(graph(layers)));
+    fn play(&self, drafting: Option<Drafting>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
+        let tokens = Tokens::of_texts(&self.acceptance, self.text());
         let infos = self.devices();
-        let model = |graph| PassDevice::new(graph, Some((&acceptance, text)));
-        let models: Vec<PassDevice> = graphs.iter().map(model).collect();
-        let rows = models[1].rows();
-        let times = || {
-            [(self.target, layers[0]), (self.draft, layers[1])]
-                .map(|(pass, layers)| Arc::new(LayeredPass { pass, layers }) as Arc<dyn TimeModel>)
+        let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
+        let mut engine = VirtualEngine::new(VirtualParts {
+            model: self.model(0, &infos, &tokens),
+            draft: Some(self.model(1, &infos, &tokens)),
+            slots: SlotPool::default(),
+            policy: Box::new(Fcfs),
+            sequences_max: self.requests,
+            permits: infos.len() + 3,
+            rules: Rules::default(),
+            copy_rate: f64::INFINITY,
+            env: Some(env),
+            order: (0..infos.len()).collect(),
+        })?;
+        let arrival = |number| {
+            let ids = vec![Tokens::of_request(number); self.prompt];
+            Arrival { drafting, ..Arrival::new(Nanos(0), ids, self.tokens) }
         };
-        let time: Arc<dyn TimeModel> = {
-            let [target, draft] = times();
-            Arc::new(TimePerModel::new(target, [draft]))
-        };
+        let arrivals: Vec<Arrival> = (0..self.requests).map(arrival).collect();
+        let served = engine.serve(&arrivals, None)?;
+        let (mut first, mut last, mut stats) = (None, Nanos(0), DraftStats::default());
+        for Served { tokens, drafts, failed, .. } in served {
+            if let Some(failed) = failed {
+                return Err(SocRunError::Failed { at: failed.at, error: failed.error });
+            }
+            first = first.into_iter().chain(tokens.first().copied()).min();
+            last = tokens.last().copied().unwrap_or_default().max(last);
+            stats.add(&drafts.unwrap_or_default());
+        }
+        Ok((Nanos(last.0 - first.unwrap_or(last).0), stats, tokens.drafted()))
+    }
+
+    /// Positions of a text, those of a draft behind its end included.
+    fn text(&self) -> usize {
+        self.prompt + self.tokens + 1 + DRAFT_MAX + 1
+    }
+
+    /// The target or the draft model.
+    fn model(&self, number: usize, infos: &[DeviceInfo], tokens: &Tokens) -> VirtualModel {
+        let of_target = number == 0;
+        let (pass, layers) =
+            if of_target { (self.target, self.target_devices) } else { (self.draft, 1) };
+        let graph = Arc::new(graph(layers));
+        let time: Arc<dyn TimeModel> = Arc::new(LayeredPass { pass, layers });
         let device = |info: &DeviceInfo| {
-            let of_model = |model: usize| Blocking::new(info.clone(), models[model].clone());
-            let device = Box::new(PerModel::new(of_model(0), [of_model(1)]));
+            let device = ShapeOnlyDevice::new(info, &graph).yielding(tokens);
+            let device = Box::new(ShapeQueue::new(info.clone(), device));
             SimulatedDevice { device, time: Arc::clone(&time) }
         };
-        let (layout, planner) = (layout(), |model: usize| {
-            Planner::new(PlannerParts {
-                model: ModelId(model),
-                graph: Arc::clone(&graphs[model]),
-                devices: infos.clone(),
-                cost: Arc::new(Modelled {
-                    devices: vec![Arc::clone(&time); infos.len()],
-                    sync: std::time::Duration::ZERO,
-                    copy_rate: f64::INFINITY,
-                }),
-                strategy: self.strategy(model),
-                chunk_rows: context,
-            })
+        let devices = infos.iter().map(device).collect();
+        let target_context = self.prompt + self.tokens + 1;
+        let planner = Planner::new(PlannerParts {
+            model: ModelId(number),
+            graph: Arc::clone(&graph),
+            devices: infos.to_vec(),
+            cost: Arc::new(Modelled {
+                devices: vec![Arc::clone(&time); infos.len()],
+                sync: std::time::Duration::ZERO,
+                copy_rate: f64::INFINITY,
+            }),
+            strategy: self.strategy(number),
+            chunk_rows: target_context,
         });
-        let kv = || {
-            let pages = layout.pages_for(text) * self.requests;
-            KvPages {
-                pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)),
-                states: KvPool::new(0),
-                layout: layout.clone(),
-            }
+        let layout = layout();
+        let pages = layout.pages_for(self.text()) * self.requests;
+        let kv = KvPages {
+            pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)),
+            states: KvPool::new(0),
+            layout,
         };
-        let mut scheduler = Scheduler::new(SchedulerParts {
-            config: SchedulerConfig {
-                context,
-                sequences_max: self.requests,
-                permits: infos.len() + 3,
-                vocab: pass_device::VOCAB,
-            },
-            planner: planner(0),
-            kv: kv(),
-            policy: Box::new(Fcfs),
-        })?;
-        let context = context + DRAFT_MAX + 1;
-        let vocab = pass_device::VOCAB;
-        scheduler.add_model(SchedulerModel { planner: planner(1), kv: kv(), context, vocab })?;
-        let parts = SimulationParts {
-            scheduler,
-            devices: infos.iter().map(device).collect(),
-            graphs: graphs.to_vec(),
-            slots: SlotPool::default(),
-            copy_rate: f64::INFINITY,
-        };
-        let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
-        let order: Vec<usize> = (0..infos.len()).collect();
-        let mut simulation = Simulation::registered(parts, env, &order);
-        let (time, stats) = self.generate(&mut simulation, drafts)?;
-        Ok((time, stats, rows.load(std::sync::atomic::Ordering::Relaxed)))
+        let context = if of_target { target_context } else { self.text() };
+        let vocab = Tokens::vocabulary(self.requests);
+        VirtualModel { graph, scheduled: SchedulerModel { planner, kv, context, vocab }, devices }
     }
 
     fn devices(&self) -> Vec<DeviceInfo> {

@@ -1,62 +1,95 @@
-//! An engine in virtual time with its callers: the set-up and the loop of a whole run.
+//! An engine in virtual time with its callers: the set-up and the loop of every simulated run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{ModelId, SlotPool};
+use lapwing_kernels::device::{ModelId, PerModel, SlotPool};
 use lapwing_kernels::graph::Graph;
+use lapwing_plan::planner::Planner;
+use lapwing_plan::time::TimePerModel;
 use lapwing_traces::{Nanos, Recorder};
 
+use super::arrival::{Arrival, Drafting, Served};
 use super::error::SocRunError;
-use crate::draft::{Drafter, Drafts};
-use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
 };
-use crate::message::{Generate, SchedulerMessage, Submit, Task};
-use crate::policy::{ClientId, QueuePolicy, Urgency};
-use crate::prefix::PrefixUse;
-use crate::sample::{Sampler, SamplingParams};
-use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use crate::message::SchedulerMessage;
+use crate::policy::QueuePolicy;
+use crate::prefix::PrefixCache;
+use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
 use crate::sequence::AdmissionLimit;
-use lapwing_plan::planner::Planner;
+use crate::stats::EngineStats;
 
 mod watch;
 
 use watch::Watch;
 
-/// The components of an engine in virtual time.
-pub struct VirtualParts {
+/// A model of an engine in virtual time, with devices that run it.
+pub struct VirtualModel {
     /// The model's ops.
     pub graph: Arc<Graph>,
-    /// Chooses routes and chunk sizes.
-    pub planner: Planner,
-    /// Devices, by their number.
+    /// Its planner, cache and limits.
+    pub scheduled: SchedulerModel,
+    /// Devices that run it, by their number.
     pub devices: Vec<SimulatedDevice>,
-    /// Pages of the cache.
-    pub kv: KvPages,
+}
+
+impl VirtualModel {
+    /// A model that is planned so, on these devices.
+    pub fn new(
+        planner: Planner,
+        kv: KvPages,
+        context: usize,
+        devices: Vec<SimulatedDevice>,
+    ) -> VirtualModel {
+        let graph = Arc::clone(planner.graph());
+        let vocab = graph.value(graph.output()).width;
+        let scheduled = SchedulerModel { planner, kv, context, vocab };
+        VirtualModel { graph, scheduled, devices }
+    }
+}
+
+/// The components of an engine in virtual time.
+pub struct VirtualParts {
+    /// The model that requests are for.
+    pub model: VirtualModel,
+    /// A model that drafts for it, on the same devices.
+    pub draft: Option<VirtualModel>,
     /// Pool of the buffers that hold results.
     pub slots: SlotPool,
     /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
-    /// Maximum tokens of a sequence.
-    pub context: usize,
+    /// Maximum number of requests that run at the same time.
+    pub sequences_max: usize,
     /// Maximum number of chunks in flight.
     pub permits: usize,
+    /// What its scheduler is told.
+    pub rules: Rules,
     /// Rate at which parts are merged, in bytes per second.
     pub copy_rate: f64,
-    /// The devices' environment.
-    pub env: Environment,
+    /// The devices' environment; without one, a run is one event of its modelled time.
+    pub env: Option<Environment>,
     /// Numbers of the devices in the order in which their actors are registered.
     pub order: Vec<usize>,
 }
 
-/// An engine in virtual time. It serves one request at a time; prepared graphs stay ready for the next
-/// request.
+/// Settings of a scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// As of [`Scheduler::set_token_gap`].
+    pub token_gap: Option<Duration>,
+    /// As of [`Scheduler::keep_chunks_whole`].
+    pub keeps_whole: bool,
+    /// As of [`Scheduler::keep_prompts_apart`].
+    pub keeps_apart: bool,
+    /// Tokens of a page of the prefix cache, if there is one.
+    pub prefix_rows: Option<usize>,
+}
+
+/// An engine in virtual time. What it has prepared and learned stays for the next requests.
 pub struct VirtualEngine {
     simulation: Simulation,
-    admission: AdmissionLimit,
-    kv: KvPages,
 }
 
 /// The caller of one generation.
@@ -71,16 +104,6 @@ pub struct Caller<'a> {
     pub verify: usize,
     /// Virtual time at which it cancels.
     pub cancel: Option<Nanos>,
-}
-
-/// Proposes that many tokens 0.
-#[derive(Clone, Copy, Debug)]
-struct Zeros(usize);
-
-impl Drafter for Zeros {
-    fn draft(&mut self, _ids: &[u32], most: usize) -> Vec<u32> {
-        vec![0; self.0.min(most)]
-    }
 }
 
 /// A time, and the devices' usage until then.
@@ -119,30 +142,64 @@ impl Seen {
     }
 }
 
+/// A device that runs two models.
+fn shared(first: SimulatedDevice, second: SimulatedDevice) -> SimulatedDevice {
+    SimulatedDevice {
+        device: Box::new(PerModel::new(first.device, [second.device])),
+        time: Arc::new(TimePerModel::new(first.time, [second.time])),
+    }
+}
+
 impl VirtualEngine {
     /// An engine at time 0, without requests.
     ///
     /// # Errors
     /// [`SocRunError::Plan`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
-        let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
-        let VirtualParts { context, permits, copy_rate, env, order, .. } = parts;
-        let vocab = graph.value(graph.output()).width;
-        let scheduler = Scheduler::new(SchedulerParts {
-            config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
-            planner,
-            kv: kv.clone(),
-            policy,
-        })?;
-        let graphs = vec![graph];
+        let VirtualParts { model, draft, slots, policy, sequences_max, permits, .. } = parts;
+        let VirtualParts { rules, copy_rate, env, order, .. } = parts;
+        let VirtualModel { graph, scheduled, mut devices } = model;
+        let SchedulerModel { planner, kv, context, vocab } = scheduled;
+        let config = SchedulerConfig { context, sequences_max, permits, vocab };
+        let mut scheduler = Scheduler::new(SchedulerParts { config, planner, kv, policy })?;
+        let mut graphs = vec![graph];
+        if let Some(draft) = draft {
+            scheduler.add_model(draft.scheduled)?;
+            graphs.push(draft.graph);
+            devices = devices.into_iter().zip(draft.devices).map(|(a, b)| shared(a, b)).collect();
+        }
+        scheduler.set_token_gap(rules.token_gap);
+        if rules.keeps_whole {
+            scheduler.keep_chunks_whole();
+        }
+        if rules.keeps_apart {
+            scheduler.keep_prompts_apart();
+        }
+        if let Some(rows) = rules.prefix_rows {
+            scheduler.cache_prefixes(ModelId::default(), PrefixCache::new(rows, None));
+        }
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
-        let simulation = Simulation::registered(parts, env, &order);
-        Ok(VirtualEngine { simulation, admission: AdmissionLimit::new(1), kv })
+        let simulation = match env {
+            Some(env) => Simulation::registered(parts, env, &order),
+            None => Simulation::new(parts),
+        };
+        Ok(VirtualEngine { simulation })
     }
 
     /// The recorder; off at first.
     pub fn recorder(&self) -> &Recorder {
         self.simulation.recorder()
+    }
+
+    /// What it has done in all.
+    pub fn stats(&self) -> EngineStats {
+        self.simulation.scheduler().stats()
+    }
+
+    /// The present moment.
+    pub fn moment(&self) -> Moment {
+        let usage = self.simulation.usage().unwrap_or_default();
+        Moment { at: self.simulation.now(), usage }
     }
 
     /// Serves a caller to the end.
@@ -152,46 +209,58 @@ impl VirtualEngine {
     /// resources are left in the engine.
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         self.simulation.forget_chains();
-        let usage = self.simulation.usage().unwrap_or_default();
-        let begin = Moment { at: self.simulation.now(), usage };
-        let (sink, events) = ChannelSink::new(caller.decode * caller.verify + 4);
-        let mut watch = Watch::new(events, caller.cancel);
-        let generate = Generate {
-            sampler: Sampler::new(SamplingParams::greedy(), &[]),
-            stop_ids: [].into(),
-            tokens_max: caller.decode * caller.verify + 1,
-            drafts: (caller.verify > 1).then(|| {
-                Box::new(Drafts::new(Box::new(Zeros(caller.verify - 1))).always(caller.verify - 1))
-            }),
+        let begin = self.moment();
+        let Caller { ids, decode, verify, cancel } = *caller;
+        let arrival = Arrival {
+            drafting: (verify > 1).then(|| Drafting::Zeros(verify - 1)),
+            cancel,
+            ..Arrival::new(begin.at, ids.to_vec(), decode * verify + 1)
         };
-        if let Some(admission) = self.admission.try_take() {
-            let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());
-            let task = Task::Generate(Box::new(generate));
-            let model = ModelId::default();
-            let (client, prefix) = (ClientId::anonymous(), PrefixUse::Off);
-            let urgency = Urgency::default();
-            let submit =
-                Submit { model, ids, task, client, urgency, prefix, sink, admission, trace };
-            self.simulation.send_at(begin.at, SchedulerMessage::Submit(Box::new(submit)));
+        let served = self.serve(&[arrival], None)?.pop().unwrap_or_default();
+        if let Some(failed) = served.failed {
+            return Err(SocRunError::Failed { at: failed.at, error: failed.error });
         }
-        if let Some(at) = caller.cancel {
+        let (Some(first), Some(last)) = (served.first, served.last) else {
+            return Err(SocRunError::Cancelled);
+        };
+        let later = served.tokens.len() - 1;
+        Ok(Seen { begin, first, last, later, tokens: served.ids })
+    }
+
+    /// Serves requests until all have ended, or until a virtual time. The result has one entry for each.
+    ///
+    /// # Errors
+    /// [`SocRunError`] when the run takes too long, or requests or resources are left in the engine at its end.
+    pub fn serve(
+        &mut self,
+        arrivals: &[Arrival],
+        until: Option<Nanos>,
+    ) -> Result<Vec<Served>, SocRunError> {
+        let limit = AdmissionLimit::new(arrivals.len());
+        let mut watch = Watch::new(arrivals);
+        for (number, arrival) in arrivals.iter().enumerate() {
+            let Some(admission) = limit.try_take() else { break };
+            let submit = Box::new(arrival.submit(watch.sink(number), admission));
+            self.simulation.send_at(arrival.at, SchedulerMessage::Submit(submit));
+        }
+        for at in arrivals.iter().filter_map(|arrival| arrival.cancel) {
             self.simulation.send_at(at, SchedulerMessage::Wake);
         }
-        watch.run(&mut self.simulation);
-        watch.result_if_given_up()?;
-        self.check()?;
-        watch.seen(begin)
+        watch.run(&mut self.simulation, until)?;
+        if until.is_none() {
+            self.check(&limit)?;
+        }
+        Ok(watch.served())
     }
 
     /// Checks that all resources were released.
-    fn check(&self) -> Result<(), SocRunError> {
+    fn check(&self, limit: &AdmissionLimit) -> Result<(), SocRunError> {
         let scheduler = self.simulation.scheduler();
         let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
         if sequences > 0 {
             return Err(SocRunError::Stuck { sequences, chunks });
         }
-        let pages = self.kv.pool.capacity() - self.kv.pool.free_pages();
-        let admissions = self.admission.in_use();
+        let (pages, admissions) = (scheduler.kv_pages_in_use(), limit.in_use());
         let (slots, left) = (self.simulation.slots_in_use(), self.simulation.left());
         if pages + admissions + chunks + slots + left > 0 {
             return Err(SocRunError::Leak { pages, admissions, chunks, slots, left });

@@ -15,7 +15,7 @@ use super::session::Session;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scenario")]
 pub(crate) struct ScenarioArgs {
-    /// Processors: sd8gen3, ideal, fast-gpu, laptop, or a .toml file with the numbers of a SoC, as printed by
+    /// Processors: sd8gen3, ideal, fast-gpu, laptop, phone, or a .toml file with the numbers of a SoC, as printed by
     /// --show-soc, or with the devices of a live engine, as written by `lapwing calibrate`
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,

@@ -40,7 +40,7 @@ pub(crate) fn text(title: &str, run: &Simulated) -> String {
 }
 
 /// The time that each device computes, the busiest first.
-fn uses(devices: &[DeviceUse]) -> String {
+pub(crate) fn uses(devices: &[DeviceUse]) -> String {
     let mut order: Vec<&DeviceUse> = devices.iter().collect();
     order.sort_by(|a, b| b.busy_ms.total_cmp(&a.busy_ms));
     let used = |device: &&DeviceUse| match device.runs {

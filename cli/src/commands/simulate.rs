@@ -1,47 +1,24 @@
 //! `lapwing simulate`: one run in virtual time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lapwing_lab::simulate::{Repeated, Simulated};
-use lapwing_traces::whole_file;
+use lapwing_traces::{Recording, whole_file};
 use serde::Serialize;
 
 use crate::cli::ScenarioArgs;
+use crate::cli::composite_args::CompositeArgs;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 use crate::cli::simulated;
 use crate::cli::visible::visible;
 
-const EXAMPLES: &str = "\
-Examples:
-  lapwing simulate -p 525 -n 32 --strategy pipe
-  lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
-  lapwing simulate --device cpu+npu --strategy chunk-graph -p 1024
-  lapwing simulate --device gpu+npu --device pim=throttled:kind=gpu,gflops=500,gbps=200
-  lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
-  lapwing simulate --shape layers=16,dim=2048,ffn=8192,heads=32,kv-heads=8,vocab=128256,bits=4.5
-  lapwing simulate --set noise.spread=0.05 --repeat 20
-  lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
-  lapwing calibrate --device phone -o phone.toml
-  lapwing simulate --soc phone.toml --model FILE.gguf -p 300 --trace sim.lwt
-  lapwing timeline real.lwt sim.lwt       compare the same devices, live and simulated
+mod composite;
+mod gains;
+mod help;
 
-The devices of a live engine are simulated warm, as they are measured: all graphs are prepared.
-Their power and other load are unknown: energy is null, and --interference and --fast-sync off are
-rejected.
-
-With --json:
-  {\"soc\":\"…\",\"device\":\"…\"|null,\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,
-   \"fast_sync\":true|false,\"order_swap\":true|false,\"chunk\":N|null,\"permits\":N|null,
-   \"interference\":\"none|game\",\"verify\":N,\"stepped_preparation\":true|false,\"seed\":N,
-   \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
-   \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,
-   \"energy_j\":F|null,\"power_w\":F|null,\"prefill_j\":F|null,\"prefill_w\":F|null,
-   \"decode_j\":F|null,\"decode_w\":F|null,\"decode_gb_per_s\":F|null,
-   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null,
-   \"devices\":[{\"name\":\"…\",\"busy_ms\":F,\"runs\":N}],
-   \"repeat\":null|{\"count\":N,\"means\":[{\"figure\":\"…\",\"mean\":F,\"low\":F,\"high\":F}]}}";
+use help::EXAMPLES;
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
@@ -49,6 +26,9 @@ With --json:
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
+
+    #[command(flatten)]
+    composite: CompositeArgs,
 
     /// Write the run's timeline to FILE; `lapwing timeline FILE` shows it, or compares it with another
     /// one, simulated or real
@@ -60,7 +40,7 @@ pub(crate) struct Args {
     repeat: Option<usize>,
 
     /// Print the processors' numbers as TOML, with their sources, without simulating
-    #[arg(long, conflicts_with = "trace")]
+    #[arg(long, conflicts_with_all = ["trace", "requests"])]
     show_soc: bool,
 }
 
@@ -95,16 +75,18 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             false => print(&visible(&toml)),
         };
     }
+    if let Some(path) = &args.trace {
+        whole_file::check(path)
+            .map_err(|error| Failure::file("write the recording to", path, &error))?;
+    }
+    if let Some(requests) = &args.composite.requests {
+        return composite::run(args, &scenario, requests, session);
+    }
     let run = match &args.trace {
         None => scenario.run()?,
         Some(path) => {
-            whole_file::check(path)
-                .map_err(|error| Failure::file("write the recording to", path, &error))?;
             let (run, recording) = scenario.record()?;
-            recording.save(path).map_err(|error| Failure::failed(error.to_string()))?;
-            let (events, path) = (recording.events.len(), path.display());
-            session
-                .note(&format!("recorded {events} events; see them with: lapwing timeline {path}"));
+            save(&recording, path, session)?;
             run
         }
     };
@@ -135,4 +117,12 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         run,
         repeat,
     })
+}
+
+/// Writes a recording, and says how to see it.
+fn save(recording: &Recording, path: &Path, session: &Session) -> Result<(), Failure> {
+    recording.save(path).map_err(|error| Failure::failed(error.to_string()))?;
+    let (events, path) = (recording.events.len(), path.display());
+    session.note(&format!("recorded {events} events; see them with: lapwing timeline {path}"));
+    Ok(())
 }

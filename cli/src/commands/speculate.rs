@@ -8,19 +8,19 @@ use lapwing_lab::simulate::speculation::{Acceptance, Pass, Speculation, Speculat
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
+use crate::cli::acceptance;
+use crate::cli::draft_length::{Length, length};
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 
 mod help;
-mod length;
 mod mark;
 mod plots;
 mod text;
 
 use help::EXAMPLES;
-use length::{Length, length};
 use mark::{Mark, mark};
 use text::text;
 
@@ -170,22 +170,8 @@ impl Args {
             let rates = self.acceptance_at.as_slice().into();
             return Ok(Some(Acceptance::ByPosition { rates, seed: self.seed }));
         }
-        let Some(path) = &self.acceptance_of else { return Ok(None) };
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-        let positions = serde_json::from_str::<serde_json::Value>(&text).ok().and_then(|run| {
-            let positions = run.get("draft")?.get("positions")?.clone();
-            serde_json::from_value::<Vec<(usize, usize)>>(positions).ok()
-        });
-        match positions {
-            Some(positions) if positions.first().is_some_and(|(verified, _)| *verified > 0) => {
-                Ok(Some(Acceptance::of_counts(&positions, self.seed)))
-            }
-            _ => Err(Failure::usage(format!(
-                "{} has no drafted tokens; write it with: lapwing run --draft … --json > FILE",
-                path.display()
-            ))),
-        }
+        let of_run = |path: &PathBuf| acceptance::of_run(path, self.seed);
+        self.acceptance_of.as_ref().map(of_run).transpose()
     }
 
     /// The lines of the plot: all that varies apart from the acceptance.

@@ -69,7 +69,7 @@ impl LoadRequest {
     }
 
     /// What is wrong with it, if anything.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let prefix: usize = self.prefix.iter().map(|(_, tokens)| tokens).sum();
         match self {
             _ if !(0.0..=1e9).contains(&self.at) => {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lapwing_actors::policy::PolicyChoice;
 use lapwing_actors::simulate::SocRunError;
-use lapwing_actors::simulate::serving::{Arrival, Served, Serving, VOCAB};
+use lapwing_actors::simulate::arrival::{Arrival, Served};
+use lapwing_actors::simulate::serving::{Serving, VOCAB};
 use lapwing_actors::stats::EngineStats;
 use lapwing_traces::Nanos;
 
@@ -51,11 +52,13 @@ impl Server {
             .iter()
             .enumerate()
             .map(|(number, request)| Arrival {
-                at: nanos(request.at),
                 client: request.client.as_str().into(),
                 urgency: request.urgency(),
-                ids: request.ids(number, &vocabulary),
-                tokens: request.output_tokens,
+                ..Arrival::new(
+                    nanos(request.at),
+                    request.ids(number, &vocabulary),
+                    request.output_tokens,
+                )
             })
             .collect();
         let serving = Serving {
@@ -85,6 +88,6 @@ fn outcome(request: &LoadRequest, served: Served) -> RequestOutcome {
         admitted: served.times.map(|times| seconds(times.admitted)),
         tokens: served.tokens.into_iter().map(seconds).collect(),
         finished: served.times.is_some(),
-        error: served.error,
+        error: served.failed.map(|failed| failed.error.to_string()),
     }
 }

@@ -12,6 +12,7 @@ use lapwing_engine::profile::Profile;
 
 mod measured;
 mod numbers;
+mod on;
 pub(super) mod run;
 
 use numbers::NUMBERS;

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::{
     SocModel, SocOptions, SocOutcome, SocPhase, SocSimulation, SocUnit,
 };
+use lapwing_actors::simulate::traffic::{Traffic, TrafficOutcome};
+use lapwing_engine::config::permits_default;
 use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::{Soc, SyncMode};
@@ -23,12 +26,69 @@ pub(super) fn run(
     soc: &Soc,
     record: bool,
 ) -> Result<(Simulated, Option<Recording>), SimulateError> {
-    let fail = |reason: String| SimulateError::Run { reason };
+    let model = soc_model(scenario)?;
+    let options = SocOptions { record, ..options(scenario)? };
+    let strategy = strategy(scenario, options.in_flight)?;
+    let simulation = SocSimulation::new(&model, soc, &strategy, &options).map_err(fail)?;
+    let devices = simulation.devices().collect::<Vec<_>>().join(" + ");
+    let mut outcome = simulation.run().map_err(fail)?;
+    let recording = outcome.recording.take().map(|recording| told(recording, scenario, devices));
+    Ok((figures(&outcome, options.renderer), recording))
+}
+
+/// Serves requests on a SoC. Returns the names of the devices, too, in the order of their figures.
+pub(super) fn serve(
+    scenario: &Scenario,
+    soc: &Soc,
+    traffic: &Traffic,
+    record: bool,
+) -> Result<Replayed, SimulateError> {
+    let model = soc_model(scenario)?;
+    let mut options = SocOptions { record, ..options(scenario)? };
+    // The draft model needs a processor that may otherwise only control.
+    if traffic.draft.is_some() && options.adds_cpu && options.own.is_empty() {
+        options.devices = Soc::KINDS.to_vec();
+    }
+    let devices = options.devices.len() + options.own.len();
+    options.in_flight = scenario.permits.unwrap_or_else(|| permits_default(devices));
+    let strategy = strategy(scenario, options.in_flight)?;
+    let simulation = SocSimulation::with_traffic(&model, soc, &strategy, &options, traffic);
+    let simulation = simulation.map_err(fail)?;
+    let devices: Vec<String> = simulation.devices().map(str::to_owned).collect();
+    let mut outcome = simulation.serve(traffic).map_err(fail)?;
+    let recording = outcome.recording.take();
+    let recording = recording.map(|recording| told(recording, scenario, devices.join(" + ")));
+    Ok(Replayed { outcome, devices, recording })
+}
+
+/// What requests did on some devices.
+pub(super) struct Replayed {
+    pub(super) outcome: TrafficOutcome,
+    /// Names, in the order of the figures.
+    pub(super) devices: Vec<String>,
+    pub(super) recording: Option<Recording>,
+}
+
+fn fail(error: SocRunError) -> SimulateError {
+    SimulateError::Run { reason: error.to_string() }
+}
+
+/// A recording with the facts of its scenario.
+pub(super) fn told(mut recording: Recording, scenario: &Scenario, devices: String) -> Recording {
+    recording.meta.extend(scenario.facts());
+    recording.meta.insert("devices".to_owned(), devices);
+    recording
+}
+
+/// The scenario's model.
+pub(super) fn soc_model(scenario: &Scenario) -> Result<SocModel, SimulateError> {
     let (model, bits) = scenario.load_model()?;
-    let model = SocModel::of_model(&scenario.model, &model, bits);
+    Ok(SocModel::of_model(&scenario.model, &model, bits))
+}
+
+fn options(scenario: &Scenario) -> Result<SocOptions, SimulateError> {
     let default = SocOptions::default();
     let picked = scenario.pick()?;
-    let devices: Vec<DeviceKind> = picked.present.iter().map(|at| Soc::KINDS[*at]).collect();
     let options = SocOptions {
         prompt: scenario.prompt,
         decode: scenario.decode,
@@ -40,24 +100,13 @@ pub(super) fn run(
         policy: scenario.policy.clone(),
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
-        devices,
+        devices: picked.present.iter().map(|at| Soc::KINDS[*at]).collect(),
         adds_cpu: !picked.is_chosen,
         own: picked.own,
-        record,
         ..default
     };
     check_game(&options)?;
-    let strategy = strategy(scenario, options.in_flight)?;
-    let simulation = SocSimulation::new(&model, soc, &strategy, &options);
-    let simulation = simulation.map_err(|error| fail(error.to_string()))?;
-    let devices = simulation.devices().collect::<Vec<_>>().join(" + ");
-    let mut outcome = simulation.run().map_err(|error| fail(error.to_string()))?;
-    let mut recording = outcome.recording.take();
-    if let Some(recording) = &mut recording {
-        recording.meta.extend(scenario.facts());
-        recording.meta.insert("devices".to_owned(), devices);
-    }
-    Ok((figures(&outcome, options.renderer), recording))
+    Ok(options)
 }
 
 /// Rejects a game where no GPU draws its frames.

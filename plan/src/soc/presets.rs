@@ -8,4 +8,7 @@ pub const PRESETS: [(&str, &str); 3] = [
 ];
 
 /// Name and TOML text of each preset that consists of devices with rates of their own, in the form of `lapwing calibrate`.
-pub const MACHINES: [(&str, &str); 1] = [("laptop", include_str!("../../presets/laptop.toml"))];
+pub const MACHINES: [(&str, &str); 2] = [
+    ("laptop", include_str!("../../presets/laptop.toml")),
+    ("phone", include_str!("../../presets/phone.toml")),
+];

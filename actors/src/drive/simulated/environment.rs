@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lapwing_traces::Nanos;
 
+use super::activity::AtOnce;
 use lapwing_plan::DeviceId;
 
 /// The environment of a simulated run: shared resources and disturbances.
@@ -62,6 +63,8 @@ pub struct Usage {
     pub any: Nanos,
     /// Time in which at least two devices compute.
     pub several: Nanos,
+    /// Time in which devices compute each set of activities.
+    pub at_once: AtOnce,
     /// Length of the longest dependency chain of completed runs and of the merges between them, with
     /// the times that they take without contention.
     pub critical: Nanos,

@@ -7,6 +7,7 @@ use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
+use super::activity::Activities;
 use super::environment::{DeviceUsage, Environment, Usage};
 use super::noise::{fnv, normal};
 use crate::chunk::Chunk;
@@ -14,13 +15,12 @@ use crate::drive::modelled::{Segment, SegmentKind};
 
 mod bound;
 mod running;
+mod speeds;
 
 use bound::Bound;
 pub(super) use running::Ran;
 use running::Running;
-
-/// Minimum share of a run's full speed while other runs can be slowed instead.
-const MIN_SPEED: f64 = 0.01;
+use speeds::slowed;
 
 /// A future event of devices that share resources.
 pub(super) enum Due {
@@ -162,7 +162,10 @@ impl Sharing {
 
     /// Adds the devices' usage in the `nanos` nanoseconds after the settled time.
     fn book(&self, usage: &mut Usage, nanos: u64) {
-        let computing = self.lanes.iter().flatten().filter(|run| run.computes()).count();
+        let runs = || self.lanes.iter().flatten().filter(|run| run.computes());
+        let computing = runs().count();
+        let together = runs().map(|run| run.activities).reduce(Activities::and);
+        usage.at_once.add(together.unwrap_or_default(), nanos);
         usage.any.0 += if computing > 0 { nanos } else { 0 };
         usage.several.0 += if computing > 1 { nanos } else { 0 };
         for lane in self.order.iter().copied() {
@@ -274,27 +277,4 @@ impl Sharing {
             run.hold();
         }
     }
-}
-
-/// Speeds of memory-bound runs and of other runs, as shares of their full speed. At full speed they
-/// would use `bound` and `others` GB/s of the available `cap`.
-///
-/// If the sum exceeds `cap`, all memory-bound runs slow down by the same factor, to the bandwidth that
-/// the others leave, but not below [`MIN_SPEED`]. Below that the other runs slow down too, to the same
-/// minimum, and then all runs slow down by the same factor. The total never exceeds `cap`. A run with a
-/// higher demand takes bandwidth from the others, so a faster device may make the whole slower.
-fn slowed(cap: f64, bound: f64, others: f64) -> (f64, f64) {
-    if bound + others <= cap {
-        return (1.0, 1.0);
-    }
-    let left = (cap - others) / bound;
-    if bound > 0.0 && left >= MIN_SPEED {
-        return (left.min(1.0), 1.0);
-    }
-    let left = (cap - MIN_SPEED * bound) / others;
-    if others > 0.0 && left >= MIN_SPEED {
-        return (MIN_SPEED, left);
-    }
-    let alike = cap / (bound + others);
-    (alike, alike)
 }

@@ -23,13 +23,7 @@ fn serving(kv_tokens: usize, prefix_cache: bool) -> Serving {
 }
 
 fn arrival(at: u64, ids: std::ops::Range<u32>, tokens: usize) -> Arrival {
-    Arrival {
-        at: Nanos(at * MS),
-        client: ClientId::anonymous(),
-        urgency: Urgency::default(),
-        ids: ids.collect(),
-        tokens,
-    }
+    Arrival::new(Nanos(at * MS), ids.collect(), tokens)
 }
 
 #[test]
@@ -70,7 +64,7 @@ fn a_request_waits_for_room_or_is_refused_if_it_never_fits() {
     let three = [arrival(0, 0..60, 3), arrival(0, 100..160, 3), arrival(1, 200..400, 1)];
     let (served, stats) = serving(100, true).run(&three, None).expect("served");
     assert!(served[1].tokens[0] > served[0].tokens[2], "{served:?}");
-    assert!(served[2].error.is_some() && served[2].tokens.is_empty(), "{served:?}");
+    assert!(served[2].failed.is_some() && served[2].tokens.is_empty(), "{served:?}");
     assert_eq!((stats.all.requests, stats.all.finished, stats.all.failed), (3, 2, 1));
 }
 

@@ -11,10 +11,10 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
-use crate::simulate::logits::put_logits;
+use crate::simulate::tokens::Tokens;
 use lapwing_plan::soc::Soc;
 
-/// A processor for a model without weights. Its only outputs are logits of a single token, which
+/// A processor for a model without weights. Its only outputs are logits, by default of a single token, which
 /// sampling therefore always selects. Graphs that are prepared ahead are ready from the start, because
 /// the published systems prepare them offline. Graphs that are prepared during a run are reported once
 /// per matmul shape and row count, because equal matmuls of all layers share a graph.
@@ -27,6 +27,7 @@ pub struct Shapes {
     stepped: bool,
     fault: Option<Fault>,
     runs: usize,
+    tokens: Tokens,
 }
 
 /// A run that fails.
@@ -52,7 +53,15 @@ impl Shapes {
             stepped: false,
             fault,
             runs: 0,
+            tokens: Tokens::default(),
         }
+    }
+
+    /// With other tokens than token 0.
+    #[must_use]
+    pub fn yielding(mut self, tokens: &Tokens) -> Shapes {
+        self.tokens = tokens.clone();
+        self
     }
 
     /// Sets whether it prepares graphs for standard row counts instead of exact ones.
@@ -113,7 +122,7 @@ impl BlockingDevice for Shapes {
         if work.prepare == Prepare::OnTheSpot {
             self.prepare(&mut work);
         }
-        put_logits(&self.graph, &mut work);
+        self.tokens.put_logits(&self.graph, &mut work);
         Ok(())
     }
 

@@ -29,7 +29,7 @@ pub enum Acceptance {
 }
 
 impl Acceptance {
-    pub(super) fn check(&self) -> Result<(), SocRunError> {
+    pub(in crate::simulate) fn check(&self) -> Result<(), SocRunError> {
         let reason = match self {
             Acceptance::Independent { rate, .. } if !(0.0..=1.0).contains(rate) => {
                 format!("a rate of acceptance is between 0 and 1, not {rate}")
@@ -65,7 +65,7 @@ impl Acceptance {
     }
 
     /// The same with the outcome of each of the first `positions` positions of a text decided.
-    pub(super) fn decided(&self, positions: usize) -> Acceptance {
+    pub(in crate::simulate) fn decided(&self, positions: usize) -> Acceptance {
         let Acceptance::ByPosition { rates, seed } = self else { return self.clone() };
         let mut since = 0;
         let outcomes = (0..positions).map(|position| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
 use crate::simulate::error::SocRunError;
-use crate::simulate::pass_device::is_layer;
+use crate::simulate::pass_graph::is_layer;
 
 /// A pass of n rows takes `one` · (1 + `growth` · (n − 1)).
 #[derive(Clone, Copy, Debug, PartialEq)]

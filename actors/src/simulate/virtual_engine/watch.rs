@@ -1,106 +1,127 @@
-//! The caller's side of a simulated run: times of tokens, with the devices' usage at those times.
+//! The callers' side of a simulated run: times of tokens, with the devices' usage at those times.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lapwing_traces::Nanos;
 
-use super::{Moment, Seen};
+use super::Moment;
 use crate::drive::simulated::Simulation;
-use crate::message::{StreamEvent, Traced};
+use crate::message::{Sink, StreamEvent, Traced};
+use crate::simulate::arrival::{Arrival, Failed, Served};
 use crate::simulate::error::SocRunError;
 
 /// Number of frames after which a run is aborted; at 60 Hz, more than four hours.
 const FRAMES_MAX: usize = 1_000_000;
 
-/// Observes the stream of a caller.
+/// Receives the events of all requests until the watch has seen them.
+#[derive(Debug, Default)]
+struct Inbox(Mutex<Vec<(usize, StreamEvent)>>);
+
+/// The stream of one request.
+#[derive(Debug)]
+struct Stream {
+    number: usize,
+    inbox: Arc<Inbox>,
+    /// Whether its caller has dropped it.
+    closed: AtomicBool,
+}
+
+impl Sink for Stream {
+    fn send(&self, event: Traced<StreamEvent>) {
+        if !self.is_closed() {
+            let mut events = self.inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
+            events.push((self.number, event.message));
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// Observes the streams of callers.
 pub(super) struct Watch {
-    stream: Option<flume::Receiver<Traced<StreamEvent>>>,
-    cancel: Option<Nanos>,
-    /// Moment of the first token.
-    first: Option<Moment>,
-    /// Moment of the latest token.
-    last: Option<Moment>,
-    /// Number of tokens after the first.
-    later: usize,
-    /// Ids of all tokens.
-    tokens: Vec<u32>,
-    failed: Option<SocRunError>,
+    inbox: Arc<Inbox>,
+    streams: Vec<Arc<Stream>>,
+    /// Requests that their callers cancel, and when.
+    cancels: Vec<(Nanos, usize)>,
+    served: Vec<Served>,
 }
 
 impl Watch {
-    pub(super) fn new(
-        stream: flume::Receiver<Traced<StreamEvent>>,
-        cancel: Option<Nanos>,
-    ) -> Watch {
-        Watch {
-            stream: Some(stream),
-            cancel,
-            first: None,
-            last: None,
-            later: 0,
-            tokens: Vec::new(),
-            failed: None,
-        }
+    pub(super) fn new(arrivals: &[Arrival]) -> Watch {
+        let inbox = Arc::new(Inbox::default());
+        let stream = |number| {
+            let (inbox, closed) = (Arc::clone(&inbox), AtomicBool::new(false));
+            Arc::new(Stream { number, inbox, closed })
+        };
+        let cancels = arrivals.iter().enumerate();
+        let cancels = cancels.filter_map(|(number, arrival)| Some((arrival.cancel?, number)));
+        let (cancels, served) = (cancels.collect(), vec![Served::default(); arrivals.len()]);
+        Watch { streams: (0..arrivals.len()).map(stream).collect(), cancels, served, inbox }
     }
 
-    /// Runs the simulation until no event is left.
-    pub(super) fn run(&mut self, simulation: &mut Simulation) {
-        loop {
-            // The stream is dropped right before the scheduler's wake message.
-            if self.cancel.is_some_and(|at| simulation.next_at().is_some_and(|next| next >= at)) {
-                (self.stream, self.cancel) = (None, None);
+    /// The caller's end of the request of that number.
+    pub(super) fn sink(&self, number: usize) -> Arc<dyn Sink> {
+        Arc::clone(&self.streams[number]) as Arc<dyn Sink>
+    }
+
+    /// Runs the simulation until no event is left, or until a virtual time.
+    ///
+    /// # Errors
+    /// [`SocRunError::TooLong`], after which the engine is not empty.
+    pub(super) fn run(
+        &mut self,
+        simulation: &mut Simulation,
+        until: Option<Nanos>,
+    ) -> Result<(), SocRunError> {
+        while until.is_none_or(|until| simulation.now() < until) {
+            // A stream is dropped right before the scheduler's wake message.
+            if let Some(next) = simulation.next_at() {
+                let streams = &self.streams;
+                self.cancels.retain(|(at, number)| {
+                    streams[*number].closed.fetch_or(next >= *at, Ordering::Relaxed);
+                    next < *at
+                });
             }
             let (at, frames) = (simulation.now(), simulation.frames());
             if at.0 == u64::MAX || frames > FRAMES_MAX {
-                self.failed = Some(SocRunError::TooLong { at, frames });
-                return;
+                return Err(SocRunError::TooLong { at, frames });
             }
             if !simulation.step() {
-                return;
+                break;
             }
             self.look(simulation);
         }
+        Ok(())
     }
 
     fn look(&mut self, simulation: &Simulation) {
-        let now = simulation.now();
-        let events = self.stream.iter().flat_map(flume::Receiver::try_iter);
-        for event in events {
-            match event.message {
+        let mut events = self.inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = simulation.now();
+        for (number, event) in events.drain(..) {
+            let served = &mut self.served[number];
+            match event {
                 StreamEvent::Token(token) => {
-                    self.tokens.push(token.id);
                     let usage = simulation.usage().unwrap_or_default();
-                    let seen = Moment { at: now, usage };
-                    match self.first {
-                        None => self.first = Some(seen.clone()),
-                        Some(_) => self.later += 1,
-                    }
-                    self.last = Some(seen);
+                    let seen = Moment { at, usage };
+                    served.tokens.push(at);
+                    served.ids.push(token.id);
+                    served.first.get_or_insert_with(|| seen.clone());
+                    served.last = Some(seen);
                 }
-                StreamEvent::Failed(error) => {
-                    self.failed = Some(SocRunError::Failed { at: now, error });
+                StreamEvent::Finished(finished) => {
+                    (served.times, served.drafts) = (Some(finished.times), finished.drafts);
                 }
-                StreamEvent::Prompt(_)
-                | StreamEvent::Scores(_)
-                | StreamEvent::Hidden(_)
-                | StreamEvent::Finished(_) => {}
+                StreamEvent::Failed(error) => served.failed = Some(Failed { at, error }),
+                StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
             }
         }
     }
 
-    /// The error of an aborted run, after which the engine is not empty.
-    pub(super) fn result_if_given_up(&self) -> Result<(), SocRunError> {
-        match &self.failed {
-            Some(error @ SocRunError::TooLong { .. }) => Err(error.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// The observations of a caller whose request was sent at `begin`.
-    pub(super) fn seen(self, begin: Moment) -> Result<Seen, SocRunError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        let first = self.first.ok_or(SocRunError::Cancelled)?;
-        let last = self.last.unwrap_or_else(|| first.clone());
-        Ok(Seen { begin, first, last, later: self.later, tokens: self.tokens })
+    /// What became of each request.
+    pub(super) fn served(self) -> Vec<Served> {
+        self.served
     }
 }

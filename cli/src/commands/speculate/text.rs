@@ -1,7 +1,7 @@
 //! Simulated runs as a table.
 
 use super::Run;
-use super::length::Length;
+use crate::cli::draft_length::Length;
 use crate::cli::table::{Align, table};
 
 pub(super) fn text(runs: &[Run]) -> String {

@@ -134,6 +134,36 @@ pub trait Device: Send {
     }
 }
 
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn info(&self) -> &DeviceInfo {
+        (**self).info()
+    }
+
+    fn threads(&self) -> usize {
+        (**self).threads()
+    }
+
+    fn start(&mut self, notify: Notify) {
+        (**self).start(notify);
+    }
+
+    fn submit(&mut self, run: RunId, work: Work) {
+        (**self).submit(run, work);
+    }
+
+    fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
+        (**self).poll(observer)
+    }
+
+    fn completion_probe(&self) -> Option<Notify> {
+        (**self).completion_probe()
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        (**self).preparer()
+    }
+}
+
 impl fmt::Debug for dyn Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Device").field(&self.info().name).finish()

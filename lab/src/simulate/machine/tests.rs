@@ -24,6 +24,14 @@ fn numbers_survive_the_file() {
 }
 
 #[test]
+fn the_preset_phone_has_the_devices_of_that_name() {
+    let preset = Machine::preset("phone").expect("valid").expect("is there");
+    assert_eq!(preset.specs().expect("devices"), phone().specs().expect("devices"));
+    let shared = |machine: &Machine| (machine.hand_over.value, machine.copy.value);
+    assert_eq!(shared(&preset), shared(&phone()));
+}
+
+#[test]
 fn wrong_numbers_are_rejected() {
     let text = phone().to_toml().expect("text");
     let wrong = |from: &str, to: &str| {

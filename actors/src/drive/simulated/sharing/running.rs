@@ -5,6 +5,7 @@ use std::time::Duration;
 use lapwing_traces::Nanos;
 
 use crate::drive::modelled::{Segment, SegmentKind, total};
+use crate::drive::simulated::activity::Activities;
 use crate::message::{Delivery, Traced};
 
 /// A run of a device.
@@ -19,6 +20,8 @@ pub(super) struct Running {
     pub(super) ran: Ran,
     /// Its modelled time without contention.
     pub(super) alone: Duration,
+    /// What it computes.
+    pub(super) activities: Activities,
     /// Index of the present segment.
     at: usize,
     /// Remaining time of the present segment at full speed, in nanoseconds.
@@ -40,6 +43,7 @@ impl Running {
     pub(super) fn new(ran: Ran, now: Nanos) -> Running {
         let mut run = Running {
             alone: total(&ran.segments),
+            activities: Activities::of(ran.delivery.chunk()),
             at: 0,
             left: 0.0,
             began: now,

@@ -2,9 +2,9 @@
 
 /// Drafted tokens of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Length(pub(super) Option<usize>);
+pub(crate) struct Length(pub(crate) Option<usize>);
 
-pub(super) fn length(text: &str) -> Result<Length, String> {
+pub(crate) fn length(text: &str) -> Result<Length, String> {
     match text {
         "auto" => Ok(Length(None)),
         _ => match text.parse() {
@@ -15,7 +15,7 @@ pub(super) fn length(text: &str) -> Result<Length, String> {
 }
 
 impl Length {
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         self.0.map_or("auto".to_owned(), |length| length.to_string())
     }
 }

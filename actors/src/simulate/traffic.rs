@@ -1,0 +1,186 @@
+//! Requests that arrive at their times, and a model that drafts for them: the same scenario for any devices.
+
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
+use lapwing_kernels::kv::{KvLayout, KvPool, KvSize};
+use lapwing_traces::{Nanos, Recording};
+
+use super::arrival::{Arrival, Served};
+use super::error::SocRunError;
+use super::soc::SocModel;
+use super::speculation::Acceptance;
+use super::tokens::Tokens;
+use super::virtual_engine::{Moment, Rules, VirtualEngine};
+use crate::draft::DRAFT_MAX;
+use crate::drive::simulated::{Activities, DeviceUsage};
+use crate::scheduler::KvPages;
+
+/// Requests, and a model that drafts for them.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// The requests. Their prompts consist of [`Tokens::of_request`].
+    pub arrivals: Vec<Arrival>,
+    /// Maximum number of requests that run at the same time.
+    pub sequences_max: usize,
+    /// What the scheduler is told.
+    pub rules: Rules,
+    /// The draft model of requests whose [`Drafting`](super::arrival::Drafting) is by a model.
+    pub draft: Option<DraftModel>,
+}
+
+/// A draft model.
+#[derive(Clone, Debug)]
+pub struct DraftModel {
+    /// Its ops and cache.
+    pub model: SocModel,
+    /// Name of its device; `None`: a CPU, or the first device that computes all ops.
+    pub device: Option<String>,
+    /// Where its tokens are those of the target.
+    pub acceptance: Acceptance,
+}
+
+/// What became of traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficOutcome {
+    /// Of each request. Times are those of the engine's clock.
+    pub served: Vec<Served>,
+    /// Moment to which arrivals are relative.
+    pub begin: Moment,
+    /// Moment of the last token of all.
+    pub end: Moment,
+    /// The recording, if one is made.
+    pub recording: Option<Recording>,
+}
+
+impl Traffic {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// [`SocRunError::Option`] and [`SocRunError::Number`].
+    pub fn check(&self) -> Result<(), SocRunError> {
+        let within = |what, found, to| match (1..=to).contains(&found) {
+            true => Ok(()),
+            false => Err(SocRunError::Option { what, found, from: 1, to }),
+        };
+        within("the number of requests", self.arrivals.len(), 1 << 16)?;
+        within("the number of requests at a time", self.sequences_max, 1 << 16)?;
+        for arrival in &self.arrivals {
+            within("the length of a prompt", arrival.ids.len(), 1 << 20)?;
+            within("the number of tokens", arrival.tokens, 1 << 20)?;
+        }
+        let Some(draft) = &self.draft else { return Ok(()) };
+        if draft.model.workload.graph.has_state() {
+            let name = &draft.model.name;
+            let reason = format!(
+                "{name} keeps a state of the rows before, so it cannot draft; choose another draft model"
+            );
+            return Err(SocRunError::Number { reason });
+        }
+        draft.acceptance.check()
+    }
+
+    /// Maximum tokens of a request.
+    pub fn context(&self) -> usize {
+        let tokens = self.arrivals.iter().map(|arrival| arrival.ids.len() + arrival.tokens);
+        tokens.max().unwrap_or(0) + 2
+    }
+
+    /// Maximum tokens of a draft model's text.
+    pub fn draft_context(&self) -> usize {
+        self.context() + DRAFT_MAX + 1
+    }
+
+    /// Pages for all requests with their drafts, so that none is preempted.
+    pub fn kv(&self, layout: &KvLayout) -> KvSize {
+        let rows = |arrival: &Arrival| arrival.ids.len() + arrival.tokens + DRAFT_MAX + 2;
+        let pages = self.arrivals.iter().map(|arrival| layout.pages_for(rows(arrival)));
+        let states = u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX);
+        KvSize { pages: u32::try_from(pages.sum::<usize>()).unwrap_or(u32::MAX), states }
+    }
+
+    /// The tokens that the models yield.
+    pub fn tokens(&self) -> Tokens {
+        let tokens = |draft: &DraftModel| Tokens::of_texts(&draft.acceptance, self.draft_context());
+        self.draft.as_ref().map(tokens).unwrap_or_default()
+    }
+
+    /// Whether a request drafts by a model.
+    pub fn drafts(&self) -> bool {
+        self.draft.is_some() && self.arrivals.iter().any(|arrival| arrival.drafting.is_some())
+    }
+}
+
+/// The number of a draft model.
+pub const DRAFT_MODEL: ModelId = ModelId(1);
+
+impl DraftModel {
+    /// The number of its device.
+    ///
+    /// # Errors
+    /// [`SocRunError::Number`] if there is none that computes all ops.
+    pub fn place(&self, devices: &[DeviceInfo]) -> Result<usize, SocRunError> {
+        let can = |info: &DeviceInfo| !info.is_static();
+        let is_cpu = |info: &DeviceInfo| can(info) && info.kind == DeviceKind::Cpu;
+        let found = match &self.device {
+            None => devices.iter().position(is_cpu).or_else(|| devices.iter().position(can)),
+            Some(name) => devices.iter().position(|info| info.name == *name && can(info)),
+        };
+        found.ok_or_else(|| {
+            let able: Vec<&str> =
+                devices.iter().filter(|info| can(info)).map(|info| &*info.name).collect();
+            let named = self.device.as_deref().unwrap_or("missing");
+            let reason = format!(
+                "the device of the draft model is {named}, but must be one that computes attention: {}",
+                able.join(", ")
+            );
+            SocRunError::Number { reason }
+        })
+    }
+}
+
+/// Free pages of that size.
+pub fn pages(layout: &KvLayout, size: KvSize) -> KvPages {
+    let (pool, states) = (KvPool::new(size.pages), KvPool::new(size.states));
+    KvPages { pool, states, layout: layout.clone() }
+}
+
+impl VirtualEngine {
+    /// Serves traffic to the end; its requests arrive after the present time.
+    ///
+    /// # Errors
+    /// As [`serve`](VirtualEngine::serve), and [`SocRunError::Failed`] if a request fails.
+    pub fn serve_traffic(&mut self, traffic: &Traffic) -> Result<TrafficOutcome, SocRunError> {
+        let begin = self.moment();
+        let later =
+            |arrival: &Arrival| Arrival { at: Nanos(begin.at.0 + arrival.at.0), ..arrival.clone() };
+        let arrivals: Vec<Arrival> = traffic.arrivals.iter().map(later).collect();
+        let served = self.serve(&arrivals, None)?;
+        if let Some(failed) = served.iter().find_map(|served| served.failed.clone()) {
+            return Err(SocRunError::Failed { at: failed.at, error: failed.error });
+        }
+        let lasts = served.iter().filter_map(|served| served.last.as_ref());
+        let end = lasts.max_by_key(|moment| moment.at).cloned().unwrap_or_else(|| begin.clone());
+        Ok(TrafficOutcome { served, begin, end, recording: None })
+    }
+}
+
+impl TrafficOutcome {
+    /// Time of all of it, in ns.
+    pub fn makespan(&self) -> u64 {
+        self.end.at.0 - self.begin.at.0
+    }
+
+    /// Time in which all of these were computed at once, in ns.
+    pub fn at_once(&self, all: Activities) -> u64 {
+        let [before, after] =
+            [&self.begin, &self.end].map(|moment| moment.usage.at_once.time(all).0);
+        after - before
+    }
+
+    /// Time in which each device computed, in ns, and its runs, in the order of registration.
+    pub fn devices(&self) -> impl Iterator<Item = (u64, usize)> {
+        let zero = DeviceUsage::default();
+        let before = self.begin.usage.devices.iter().copied().chain(std::iter::repeat(zero));
+        let after = self.end.usage.devices.iter().zip(before);
+        after.map(|(after, before)| (after.busy.0 - before.busy.0, after.runs - before.runs))
+    }
+}

@@ -1,0 +1,137 @@
+//! Tests of scenarios with many requests.
+
+use lapwing_actors::draft::DraftStats;
+
+use super::*;
+
+/// Devices of a phone, a model and a draft model a hundredth of the size of those on a phone.
+fn composite(text: &str) -> Composite {
+    let mut scenario = Scenario::new("phone").expect("a preset");
+    scenario.set("model", "layers=8,dim=512,ffn=1536,heads=8,vocab=4096").expect("a shape");
+    Composite::new(scenario, requests(text).expect("requests"))
+}
+
+fn drafted(text: &str, rate: f64) -> Composite {
+    let draft = DraftSettings {
+        model: "layers=2,dim=128,ffn=256,heads=2,vocab=4096".to_owned(),
+        device: None,
+        acceptance: Acceptance::Independent { rate, seed: 1 },
+        schedule: Schedule::Asynchronous,
+        length: None,
+    };
+    Composite { draft: Some(draft), ..composite(text) }
+}
+
+const BOTH: &str = "2x30+60,400+1@200ms,700+1@200ms";
+
+fn counts(composite: &Composite) -> Vec<DraftStats> {
+    let traffic = composite.traffic().expect("traffic");
+    let Processors::Machine(machine) = composite.scenario.processors() else { panic!("a machine") };
+    let replayed = machine::run::serve(&composite.scenario, machine, &traffic, false);
+    let served = replayed.expect("a run").outcome.served;
+    served.into_iter().map(|served| served.drafts.unwrap_or_default()).collect()
+}
+
+#[test]
+fn equal_scenarios_have_equal_runs_to_the_byte() {
+    let composite = drafted(BOTH, 0.7);
+    let (run, recording) = composite.record().expect("a run");
+    let (again, recorded) = composite.record().expect("a run");
+    assert_eq!(run, again);
+    assert_eq!(recording.to_bytes(), recorded.to_bytes());
+    assert_eq!(run, composite.run().expect("a run"), "a recording changes nothing");
+    let mut other = composite;
+    let settings = other.draft.as_mut().expect("a draft model");
+    settings.acceptance = Acceptance::Independent { rate: 0.7, seed: 2 };
+    assert_ne!(run, other.run().expect("a run"), "another seed has other texts");
+}
+
+#[test]
+fn drafts_verification_and_prompts_run_at_once() {
+    let composite = drafted(BOTH, 0.9);
+    let run = composite.run().expect("a run");
+    assert!(run.at_once.draft_verify_prompt > 0.02, "{:?}", run.at_once);
+    let without = |overlaps| Composite { overlaps, ..composite.clone() }.run().expect("a run");
+    let all = Overlaps::ALL;
+    let apart = without(Overlaps { prompts: false, ..all }).at_once;
+    assert_eq!((apart.step_prompt, apart.draft_verify_prompt), (0.0, 0.0), "{apart:?}");
+    assert!(apart.draft_verify > 0.0, "{apart:?}");
+    let plain = without(Overlaps { drafts: false, ..all }).at_once;
+    assert_eq!((plain.draft, plain.verify), (0.0, 0.0), "{plain:?}");
+    assert!(plain.step_prompt > 0.0, "{plain:?}");
+    let whole = without(Overlaps { cuts: false, ..all });
+    assert!(WHOLE.contains(&&*whole.strategy), "{}", whole.strategy);
+    let shares = [run.at_once.draft, run.at_once.verify, run.at_once.prompt];
+    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn every_request_has_its_tokens_and_every_drafted_token_is_counted() {
+    for rate in [0.0, 0.6, 1.0] {
+        for overlaps in Overlaps::each() {
+            let composite = Composite { overlaps, ..drafted("3x20+30,200+2@50ms", rate) };
+            let run = composite.run().expect("a run");
+            let tokens: Vec<usize> = run.requests.iter().map(|it| it.tokens).collect();
+            assert_eq!(tokens, [30, 30, 30, 2], "{rate} {overlaps}");
+            assert!(overlaps.drafts || run.drafted == 0, "{rate} {overlaps}");
+        }
+        let composite = drafted("3x20+30,200+2@50ms", rate);
+        for (stats, tokens) in counts(&composite).iter().zip([30, 30, 30, 2]) {
+            // Each step after the prompt's adds a token to those that it accepts.
+            assert_eq!(1 + stats.steps + stats.accepted, tokens, "{rate} {stats:?}");
+            let none_or_all = [(0.0, 0), (1.0, stats.drafted)];
+            let expected = none_or_all.iter().find(|(of, _)| *of == rate);
+            assert!(expected.is_none_or(|(_, accepted)| stats.accepted == *accepted), "{stats:?}");
+        }
+    }
+}
+
+/// Steps of four tokens each: three that are accepted, and one more.
+#[test]
+fn right_drafts_of_three_tokens_give_four_tokens_a_step() {
+    let mut composite = drafted("20+41", 1.0);
+    let settings = composite.draft.as_mut().expect("a draft model");
+    (settings.schedule, settings.length) = (Schedule::Synchronous, Some(3));
+    let stats = &counts(&composite)[0];
+    assert_eq!((stats.steps, stats.drafted, stats.accepted), (10, 30, 30), "{stats:?}");
+}
+
+#[test]
+fn wrong_drafts_cost_little_and_right_ones_gain() {
+    let time = |rate| drafted("20+120", rate).run().expect("a run").makespan_ms;
+    let without = composite("20+120").run().expect("a run").makespan_ms;
+    let (wrong, right) = (time(0.0), time(1.0));
+    assert!(wrong < 1.15 * without, "{wrong} {without}");
+    assert!(right < 0.8 * without, "{right} {without}");
+}
+
+#[test]
+fn a_request_alone_without_overlaps_is_the_plain_simulation() {
+    for preset in ["phone", "sd8gen3"] {
+        let mut scenario = Scenario::new(preset).expect("a preset");
+        scenario.set("model", "layers=4,dim=512,ffn=1536,heads=8,vocab=4096").expect("a shape");
+        (scenario.prompt, scenario.decode) = (300, 20);
+        scenario.set("strategy", "gpu-only").expect("a strategy");
+        let plain = scenario.run().expect("a run");
+        let requests = requests("300+21").expect("requests");
+        let composite = Composite::new(scenario, requests);
+        let run = Composite { overlaps: Overlaps::NONE, ..composite }.run().expect("a run");
+        assert_eq!(run.strategy, "gpu-only", "{preset}");
+        assert_eq!(run.makespan_ms, plain.makespan_ms, "{preset}");
+        assert_eq!(run.requests[0].ttft_ms, plain.prefill_ms, "{preset}");
+    }
+}
+
+#[test]
+fn impossible_drafts_are_refused() {
+    let refused = |change: fn(&mut DraftSettings), expected: &str| {
+        let mut composite = drafted("4+4", 0.5);
+        change(composite.draft.as_mut().expect("a draft model"));
+        let error = composite.run().expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(|it| it.device = Some("npu".to_owned()), "cpu, gpu");
+    refused(|it| it.length = Some(16), "1 to 15");
+    refused(|it| it.acceptance = Acceptance::Independent { rate: 1.5, seed: 0 }, "acceptance");
+    refused(|it| it.model = "gpt".to_owned(), "unknown model");
+}

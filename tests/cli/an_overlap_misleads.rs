@@ -1,0 +1,87 @@
+//! Simulations with many requests: their form, that they repeat, and that everything really runs at once.
+
+use serde_json::Value;
+
+use crate::a_json_form_changes::assert_documented;
+use crate::a_simulation_misleads::{number, simulate};
+use crate::support::{ended, json, lapwing};
+
+/// A model and a draft model a hundredth of the size of those on a phone, two streams, and then two prompts.
+const SCENARIO: [&str; 8] = [
+    "--soc",
+    "phone",
+    "-m",
+    "layers=8,dim=512,ffn=1536,heads=8,vocab=4096",
+    "--requests",
+    "2x30+60,400+1@200ms,700+1@200ms",
+    "--draft",
+    "layers=2,dim=128,ffn=256,heads=2,vocab=4096",
+];
+
+fn run(more: &[&str]) -> Value {
+    simulate(&[&SCENARIO[..], more].concat())
+}
+
+#[test]
+fn drafts_verification_and_prompts_run_at_once_in_one_scenario() {
+    let folder = tempfile::tempdir().expect("folder");
+    let trace = folder.path().join("all.lwt").display().to_string();
+    let printed = run(&["--acceptance", "0.9", "--trace", &trace]);
+    assert_documented("simulate with many requests", &printed, &[]);
+    let one = &printed["runs"][0];
+    assert!(number(&one["at_once"], "draft_verify_prompt") > 0.02, "{one}");
+    let tokens = |run: &Value| run["tokens"].as_u64();
+    let requests = one["requests"].as_array().expect("requests");
+    assert_eq!(requests.iter().filter_map(tokens).collect::<Vec<_>>(), [60, 60, 1, 1]);
+    let timeline = json(&["timeline", "--json", &trace]);
+    assert_eq!(timeline["meta"]["clock"], "virtual");
+    let ms = number(&timeline, "makespan_ns") / 1e6;
+    assert!(ms >= 0.99 * number(one, "makespan_ms"), "{ms} {one}");
+}
+
+#[test]
+fn an_ablation_has_each_combination_once_and_prints_the_same_bytes() {
+    let args = [&["simulate"][..], &SCENARIO, &["--ablate"]].concat();
+    let (first, second) = (ended(lapwing(&args)), ended(lapwing(&args)));
+    assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{first:?}");
+    assert!(first.stdout.contains("gain of"), "{first:?}");
+    let printed = run(&["--ablate"]);
+    let runs = printed["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 8);
+    let share = |run: &Value| number(&run["at_once"], "draft_verify_prompt");
+    for run in runs {
+        let on = |what: &str| run["overlaps"][what] == true;
+        assert!(on("prompts") && on("drafts") || share(run) == 0.0, "{run}");
+        assert_eq!(run["acceptance"].is_null(), !on("drafts"), "{run}");
+    }
+    assert!(share(&runs[7]) > 0.02, "{}", runs[7]);
+    let without = run(&["--without", "prompts,drafts,cuts"]);
+    assert_eq!(without["runs"][0], runs[0]);
+}
+
+#[test]
+fn a_sweep_over_acceptance_has_a_run_for_each() {
+    let printed = run(&["--acceptance", "0,0.5,1", "--draft-length", "3", "--schedule", "sync"]);
+    let runs = printed["runs"].as_array().expect("runs");
+    let accepted: Vec<f64> =
+        runs.iter().map(|run| number(run, "accepted") / number(run, "drafted")).collect();
+    assert_eq!((accepted[0], accepted[2]), (0.0, 1.0));
+    assert!((0.2..0.7).contains(&accepted[1]), "{accepted:?}");
+}
+
+#[test]
+fn impossible_requests_are_refused() {
+    let rows = [
+        (&["--requests", "30"][..], "PROMPT+ANSWER"),
+        (&["--draft", "llama-3.2-3b"], "--requests"),
+        (&["--requests", "3+3", "--acceptance", "0.5"], "--draft"),
+        (&["--requests", "3+3", "-p", "9"], "--prompt-tokens"),
+        (&["--requests", "3+3", "--without", "speed"], "prompts"),
+        (&["--requests", "3+3", "--ablate", "--trace", "x.lwt"], "--trace"),
+    ];
+    for (args, says) in rows {
+        let ended = ended(lapwing(&[&["simulate"], args].concat()));
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?} {ended:?}");
+        assert!(ended.stderr.contains(says), "{args:?} {ended:?}");
+    }
+}
