@@ -2,6 +2,7 @@
 //! without actors.
 #![cfg(not(loom))]
 
+mod a_bound_is_above_a_route;
 mod a_cut_by_experts_leaves_one_out;
 mod a_decode_step_is_cut_as_prefill;
 mod a_stored_plan_differs;
