@@ -37,16 +37,12 @@ tenths=0.05,0.15,0.25,0.35,0.45,0.55,0.65,0.75,0.85,0.95
     --trace "$out/phone.lwt" >/dev/null
 "$lapwing" timeline "$out/phone.lwt" --html "$out/phone.html" >/dev/null
 picture "$out/phone.html#t=0..1000000000" 1600,470 docs/images/experts.png
-# The example's page, from the arrival of the prompts on.
-cargo run --release --quiet --package lapwing-examples --example three_overlaps >/dev/null
-picture "$PWD/target/three_overlaps.html" 1600,470 docs/images/three_overlaps.png
 # The pictures of the API documentation are in its pages.
 embedded() { # label, type, picture
     printf '[%s]: data:%s;base64,%s\n' "$1" "$2" "$(base64 -w0 "docs/$3")"
 }
 embedded docs/images/timeline.png image/png images/timeline.png > src/guide/pictures/timeline.md
 embedded images/experts.png image/png images/experts.png > src/guide/pictures/experts.md
-embedded images/three_overlaps.png image/png images/three_overlaps.png > src/guide/pictures/three_overlaps.md
 for name in speculation asynchronous; do
     embedded "images/$name.svg" image/svg+xml "images/$name.svg"
 done > src/guide/pictures/speculation.md
