@@ -98,7 +98,7 @@ interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --
     -p lapwing-model -p lapwing-cpu -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 others="sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
 others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
-for example in hello_prompt embeddings tools timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter own_device compare_strategies otlp reproduce_heterollm; do
+for example in hello_prompt embeddings tools timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter own_device compare_strategies three_overlaps otlp reproduce_heterollm; do
     others="$others && $EXAMPLES/$example"
 done
 sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 20 && $interleavings" "$others"

@@ -15,6 +15,7 @@ mod device;
 mod error;
 pub mod fit;
 pub mod moment;
+pub mod needs;
 pub mod pace;
 mod phase;
 pub mod place;

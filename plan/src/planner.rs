@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapwing_kernels::device::{DeviceInfo, ModelId};
+use lapwing_kernels::device::{Batch, DeviceInfo, ModelId};
 use lapwing_kernels::graph::Graph;
 
 use crate::chunk::{ChunkShape, PromptRows};
@@ -11,6 +11,7 @@ use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::error::PlanError;
 use crate::moment::Candidate;
+use crate::needs::{NeedShape, Needs};
 use crate::predict::alone;
 use crate::route::Route;
 use crate::strategy::interface::{PlanInput, Strategy};
@@ -48,6 +49,7 @@ pub struct Planner {
     stages: usize,
     /// Predicted times of cached routes, in ns.
     times: HashMap<ChunkShape, f64>,
+    needs: HashMap<NeedShape, Arc<Needs>>,
     /// Plans chunks whose graphs are not ready.
     meanwhile: Option<Box<Planner>>,
 }
@@ -56,14 +58,17 @@ pub struct Planner {
 /// of a long conversation.
 const STAGES_MAX: usize = 100_000;
 
+/// Most shapes of which needs are kept.
+const NEEDS_MAX: usize = 1000;
+
 /// Below this context, times are interpolated from no context.
 const CONTEXT_MIN: usize = 256;
 
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(parts: PlannerParts) -> Planner {
-        let (routes, times) = (HashMap::new(), HashMap::new());
-        Planner { parts, routes, stages: 0, times, meanwhile: None }
+        let (routes, times, needs) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Planner { parts, routes, stages: 0, times, needs, meanwhile: None }
     }
 
     /// With a strategy for chunks whose graphs are not ready. It must use none that are prepared ahead. Without such a
@@ -189,6 +194,19 @@ impl Planner {
         let before = self.time_planned(ChunkShape { context: below, ..shape })?;
         let share = (shape.context - below) as f64 / (above - below) as f64;
         Some(before + share * (after - before))
+    }
+
+    /// What a batch needs of each device, on any route; `None` with one device.
+    pub fn needs(&mut self, batch: &Batch) -> Option<Arc<Needs>> {
+        if self.parts.devices.len() < 2 {
+            return None;
+        }
+        if self.needs.len() >= NEEDS_MAX {
+            self.needs.clear();
+        }
+        let input = self.parts.input();
+        let known = self.needs.entry(NeedShape::of(batch));
+        Some(Arc::clone(known.or_insert_with_key(|shape| Arc::new(Needs::new(&input, shape)))))
     }
 
     /// Predicted time of a chunk of a planned shape.

@@ -41,5 +41,6 @@ documents! {
     strategies: "../../docs/strategies.md",
     structured: "../../docs/structured.md",
     templates: "../../docs/templates.md",
+    three_overlaps: "../../docs/three_overlaps.md",
     timeline: "../../docs/timeline.md",
 }

@@ -3,6 +3,8 @@
 
 use crate::timeline::Timeline;
 
+pub mod bound;
+pub mod concurrent;
 pub mod critical_path;
 pub mod diff;
 pub mod idle;
@@ -16,7 +18,9 @@ mod links;
 mod walk;
 mod what_if;
 
+pub use bound::Bound;
 pub use cause::IdleCause;
+pub use concurrent::{Concurrent, WorkKind, WorkSet};
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
 pub use diff::Diff;
 pub use idle::Gap;

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::timeline::FUSED;
+mod path;
+
+use path::{find, kinds, near, no_kind};
 
 /// Comparison operator of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl Comparison {
 /// A bound on a number of a report, written `METRIC OP NUMBER`. METRIC is a dotted path in the
 /// report's JSON; list elements are selected by their `name`, `cause` or position
 /// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`); the name of an op also
-/// selects the fused group that it is part of. OP is one of `>= <= == != > <`.
+/// selects the fused group that it is part of; kinds of work are joined by `+` in any order (`concurrent.draft+verify+prompt`). OP is one of `>= <= == != > <`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// Path of the number.
@@ -111,6 +113,14 @@ pub enum BudgetError {
         metric: String,
         /// Similar paths, or paths below it.
         near: Vec<String>,
+    },
+    /// A word of the metric is no kind of work.
+    #[error("'{word}' in '{metric}' is no kind of work; the kinds are {known}, joined by +", known = kinds())]
+    NoKind {
+        /// The word.
+        word: String,
+        /// Path as given.
+        metric: String,
     },
     /// The number is `null` in this run.
     #[error(
@@ -189,99 +199,14 @@ impl Budget {
                 let value = number.as_f64().unwrap_or(f64::NAN);
                 Ok(Outcome { value, ok: self.comparison.holds(value, self.bound) })
             }
-            _ => Err(BudgetError::Unknown { metric: metric(), near: near(report, &self.metric) }),
-        }
-    }
-}
-
-/// Name of a list element: its `name` or `cause`.
-fn name(element: &Value) -> Option<&str> {
-    ["name", "cause"].iter().find_map(|key| element.get(key)?.as_str())
-}
-
-/// Value at a path. Names may contain dots, so each step takes the longest match.
-fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    if path.is_empty() {
-        return Some(value);
-    }
-    let mut ends: Vec<usize> = path.match_indices('.').map(|(at, _)| at).collect();
-    ends.push(path.len());
-    ends.iter().rev().find_map(|end| {
-        let inner = step(value, &path[..*end])?;
-        find(inner, path.get(end + 1..).unwrap_or(""))
-    })
-}
-
-fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    match value {
-        Value::Object(map) => map.get(key),
-        Value::Array(list) => {
-            let named = list.iter().find(|element| name(element) == Some(key));
-            let is_part =
-                |name: &str| name.contains(FUSED) && name.split(FUSED).any(|op| op == key);
-            named
-                .or_else(|| list.iter().find(|element| name(element).is_some_and(is_part)))
-                .or_else(|| list.get(key.parse::<usize>().ok()?))
-        }
-        _ => None,
-    }
-}
-
-/// Most paths that an error lists.
-const NEAR_MAX: usize = 5;
-
-/// Paths of numbers that are most similar to this one.
-fn near(report: &Value, metric: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    paths(report, "", &mut all);
-    let inside = format!("{metric}.");
-    let last = |path: &str| path.rsplit('.').next().unwrap_or("").to_owned();
-    let mut ranked: Vec<(usize, String)> = all
-        .into_iter()
-        .map(|path| {
-            let whole = distance(metric, &path);
-            // A path whose last word matches counts as similar too.
-            let word = distance(&last(metric), &last(&path)) + 1;
-            (if path.starts_with(&inside) { 0 } else { whole.min(word) }, path)
-        })
-        .filter(|(distance, _)| *distance <= 2 + metric.len() / 4)
-        .collect();
-    ranked.sort();
-    ranked.dedup();
-    ranked.into_iter().take(NEAR_MAX).map(|(_, path)| path).collect()
-}
-
-fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
-    let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
-    match value {
-        Value::Object(map) => map.iter().for_each(|(k, inner)| paths(inner, &below(k), found)),
-        Value::Array(list) => {
-            for element in list {
-                // Lists of pairs, such as histograms, have no names.
-                if let Some(name) = name(element) {
-                    paths(element, &below(name), found);
+            _ => match no_kind(&self.metric) {
+                Some(word) => Err(BudgetError::NoKind { word: word.to_owned(), metric: metric() }),
+                None => {
+                    Err(BudgetError::Unknown { metric: metric(), near: near(report, &self.metric) })
                 }
-            }
-        }
-        Value::Number(_) | Value::Null => found.push(at.to_owned()),
-        Value::Bool(_) | Value::String(_) => {}
-    }
-}
-
-/// Edit distance (Levenshtein) of two texts.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            },
         }
     }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod make;
 mod reads;
 mod requests;
 mod streams;
+mod together;
 
 pub use counted::{CounterReport, FreedReport};
 pub use drafts::DraftReport;
@@ -20,6 +21,7 @@ pub use experts::ExpertReport;
 pub use main_cause::main_cause;
 pub use reads::ReadReport;
 pub use streams::{DecisionsReport, LimitedReport, RoutedReport, TokenGapReport};
+pub use together::TogetherReport;
 
 /// Version of the report format. New fields do not change it.
 pub const REPORT_VERSION: u32 = 1;
@@ -48,6 +50,9 @@ pub struct Report {
     pub overlap_efficiency: Option<f64>,
     /// Overlap of each pair of lanes that compute; with more than 64 lanes, of pairs of the 64 busiest that overlap.
     pub overlap_pairs: Vec<PairReport>,
+    /// Which kinds of work ran at the same time, and the least time of the devices.
+    #[serde(flatten)]
+    pub together: TogetherReport,
     /// All lanes.
     pub lanes: Vec<LaneReport>,
     /// Idle time of the lanes that compute (all devices; without devices, all lanes) by cause,

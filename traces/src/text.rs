@@ -17,6 +17,7 @@ mod reads;
 mod scale;
 mod streams;
 mod summary;
+mod together;
 
 pub use counted::counted;
 pub(crate) use experts::bars;

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
 use crate::event::{
-    Activity, ExpertRows, LaneKind, Limited, Milestone, Order, RowOutcome, SpanId, StallCause,
-    Tags, WaitMode,
+    Activity, LaneKind, Limited, Need, Order, RowOutcome, SpanId, StallCause, Tags, WaitMode,
 };
 use crate::recording::Recording;
 
 mod build;
 mod discarded;
+mod marks;
 mod routes;
 mod slots;
 mod streams;
 mod window;
 
+pub use marks::{Counter, ExpertsOnLane, Freed, RequestMilestone, Sleep};
 pub use routes::RouteChoice;
 pub use streams::{TokenGap, TokenGaps};
 
@@ -49,6 +50,8 @@ pub struct Timeline {
     pub limited: BTreeMap<u64, Limited>,
     /// By chunk: which of several routes it took.
     pub routed: BTreeMap<u64, RouteChoice>,
+    /// By chunk: what it needs of the devices; nothing in a window, which may have a part of a chunk.
+    pub needs: BTreeMap<u64, Vec<Need>>,
     /// Memory freed, by time.
     pub freed: Vec<Freed>,
     /// Rows of experts, by time.
@@ -177,65 +180,6 @@ pub struct Wait {
     pub slept: u64,
     /// Time polled after that, in ns.
     pub spun: u64,
-}
-
-/// An interval during which a lane's thread slept because its mailbox was empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sleep {
-    /// Index of the lane.
-    pub lane: usize,
-    /// Start.
-    pub start: Nanos,
-    /// End.
-    pub end: Nanos,
-}
-
-/// Values of a counter over time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// Name, with its unit.
-    pub name: String,
-    /// Index of the lane that counts.
-    pub lane: usize,
-    /// Times and values; a value is valid until the next one.
-    pub values: Vec<(Nanos, i64)>,
-}
-
-/// A milestone reached by a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestMilestone {
-    /// Number of the request.
-    pub request: u64,
-    /// Milestone.
-    pub milestone: Milestone,
-    /// Time.
-    pub at: Nanos,
-    /// The milestone's value, such as a number of tokens.
-    pub value: u64,
-}
-
-/// Memory freed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Freed {
-    /// Index of the lane.
-    pub lane: usize,
-    /// Name of the memory.
-    pub name: String,
-    /// Time.
-    pub at: Nanos,
-    /// Size in bytes.
-    pub bytes: u64,
-}
-
-/// Rows of experts in one op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExpertsOnLane {
-    /// Index of the lane.
-    pub lane: usize,
-    /// Time.
-    pub at: Nanos,
-    /// The rows.
-    pub rows: ExpertRows,
 }
 
 impl Timeline {

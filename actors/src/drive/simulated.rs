@@ -207,6 +207,7 @@ impl Simulation {
             match effect {
                 SchedulerEffect::Send(device, mut delivery, stall) => {
                     self.trace.send(&mut delivery, stall);
+                    self.trace.need(&delivery, &mut self.scheduler);
                     self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
                 SchedulerEffect::Copy(copy) => {

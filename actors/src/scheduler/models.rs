@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
 use lapwing_plan::moment::Candidate;
+use lapwing_plan::needs::Needs;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::{Phase, PlanError};
@@ -14,6 +15,7 @@ use super::chunk_times::Corrections;
 use super::parts::KvPages;
 use super::rows::PlannedBy;
 use super::step_times::{DecodeChunk, StepTimes};
+use crate::chunk::Chunk;
 use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
@@ -176,6 +178,14 @@ impl Model {
             PlannedBy::Strategy => planner.time(shape),
             PlannedBy::Meanwhile => planner.meanwhile_mut()?.time(shape),
         })
+    }
+
+    /// What a chunk with that route needs of each device; `None` with one device.
+    pub(super) fn needs(&mut self, chunk: &Chunk) -> Option<Arc<Needs>> {
+        let end = chunk.route.compute_stages().last()?.nodes.end;
+        let has_logits = end == self.planner.graph().nodes().len();
+        let output = if has_logits { Output::Logits } else { Output::Hidden };
+        self.with_planner(output, |planner| planner.needs(chunk.batch()))
     }
 
     /// Numbers of the latest chunks of that output.

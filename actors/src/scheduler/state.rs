@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
+use lapwing_plan::needs::Needs;
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_plan::{PlanError, Route};
 use lapwing_traces::event::StallCause;
@@ -16,6 +17,7 @@ use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
 use super::rows::PlannedBy;
 use super::running::Sequence;
+use crate::chunk::Chunk;
 use crate::error::RunError;
 use crate::message::Shutdown;
 use crate::sequence::Permits;
@@ -79,6 +81,11 @@ impl Scheduler {
         Ok(Arc::clone(
             &self.models[0].candidates(Output::Logits, PlannedBy::Strategy, shape)?[0].route,
         ))
+    }
+
+    /// What a chunk needs of each device, on any route, for recordings; `None` with one device.
+    pub fn needs(&mut self, chunk: &Chunk) -> Option<Arc<Needs>> {
+        self.models.get_mut(chunk.route.model.0)?.needs(chunk)
     }
 
     /// Number of waiting and running requests.

@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod a_bound_exceeds_a_schedule;
+mod a_bound_is_above_a_route;
 mod a_cut_by_experts_leaves_one_out;
 mod a_decode_step_is_cut_as_prefill;
 mod a_moment_is_rated_wrongly;

@@ -6,6 +6,8 @@ fn report() -> Value {
     json!({
         "overlap": 0.5, "overlap_achievable": null, "idle_unattributed_ns": 0,
         "meta": {"model": "m"},
+        "concurrent": {"draft+verify": 0.25, "draft+verify+prompt": 0.125, "decode": null},
+        "makespan/bound": 1.2,
         "requests": {"ttft_ms": {"p95": 150.0}},
         "lanes": [{"name": "cpu", "utilization": 0.9, "idle": [{"cause": "dependency on gpu.0", "ns": 7}]},
                   {"name": "gpu.0", "utilization": 0.25}],
@@ -99,6 +101,24 @@ fn an_unknown_or_absent_metric_is_an_error() {
         message("zzzzzzzzz>0"),
         "the report has no metric 'zzzzzzzzz'; see the JSON report for all metrics"
     );
+}
+
+#[test]
+fn kinds_of_work_are_joined_in_any_order() {
+    for text in [
+        "concurrent.draft+verify>=0.25",
+        "concurrent.verify+draft==0.25",
+        "concurrent.prompt + draft + verify==0.125",
+        "makespan/bound<=1.25",
+    ] {
+        assert!(check(text).is_ok_and(|outcome| outcome.ok), "{text}");
+    }
+    let refused = check("a.concurrent.draft+embed>0").expect_err("no kind");
+    let message = "'embed' in 'a.concurrent.draft+embed' is no kind of work; the kinds are draft, verify, \
+                   decode, prompt, joined by +";
+    assert_eq!(refused.to_string(), message);
+    assert!(matches!(check("concurrent.decode>0"), Err(BudgetError::Absent { .. })));
+    assert!(matches!(check("concurrent.draft+draft>0"), Err(BudgetError::Unknown { .. })));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, ChunkPhase, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone,
+    NameId, Order, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -21,6 +21,7 @@ struct Fields {
     stage: u16,
     layer: u16,
     role: u8,
+    phase: u8,
     name: u32,
     id: u64,
     other: u64,
@@ -44,7 +45,8 @@ impl Event {
                 | u64::from(f.sub) << 8
                 | u64::from(f.stage) << 16
                 | u64::from(f.layer) << 32
-                | u64::from(f.role) << 48,
+                | u64::from(f.role) << 48
+                | u64::from(f.phase) << 56,
             u64::from(self.lane.0) | u64::from(f.name) << 32,
             f.id,
             f.other,
@@ -65,6 +67,7 @@ impl Event {
             stage: (words[1] >> 16) as u16,
             layer: (words[1] >> 32) as u16,
             role: (words[1] >> 48) as u8,
+            phase: (words[1] >> 56) as u8,
             name: (words[2] >> 32) as u32,
             id: words[3],
             other: words[4],
@@ -151,6 +154,7 @@ impl Fields {
             },
             EventKind::Limited(limited) => Fields::limited(&limited),
             EventKind::Routed(routed) => Fields::routed(&routed),
+            EventKind::Need(need) => Fields::need(&need),
             EventKind::Experts(rows) => Fields::experts(&rows),
         }
     }
@@ -163,6 +167,7 @@ impl Fields {
             stage: tags.stage.map_or(0, |s| s.saturating_add(1)),
             layer: tags.layer.map_or(0, |l| l.saturating_add(1)),
             role: tags.role.map_or(0, DraftRole::code),
+            phase: tags.phase.map_or(0, ChunkPhase::code),
             name: info.name.0,
             id: span.0.get(),
             other: info.parent.map_or(0, |s| s.0.get()),
@@ -223,8 +228,9 @@ impl Fields {
                 stream: (self.sub > 0).then_some(self.request),
                 slack: self.bytes,
             }),
-            17 => EventKind::Routed(self.route()?),
             16 => EventKind::Experts(self.expert_rows()),
+            17 => EventKind::Routed(self.route()?),
+            18 => EventKind::Need(self.as_need()),
             _ => return None,
         })
     }
@@ -250,6 +256,10 @@ impl Fields {
                 role: match self.role {
                     0 => None,
                     code => Some(DraftRole::from_code(code)?),
+                },
+                phase: match self.phase {
+                    0 => None,
+                    code => Some(ChunkPhase::from_code(code)?),
                 },
                 rows: self.rows,
                 epoch: self.epoch,

@@ -7,7 +7,7 @@
 
 use super::fields::{self, Facts};
 use crate::analysis::{Analysis, SegmentKind};
-use crate::event::DraftRole;
+use crate::event::{ChunkPhase, DraftRole};
 use crate::timeline::Timeline;
 
 /// A CSV table.
@@ -54,7 +54,7 @@ impl Source<'_> {
             "spans.csv",
             "id,parent_id,depth,lane,slot,name,activity,queued_ns,submitted_ns,start_ns,end_ns,\
              duration_ns,finished,chunk,request,stage,layer,rows,epoch,bytes,flops,slack_ns,\
-             on_critical_path,role,discarded",
+             on_critical_path,role,discarded,phase",
         );
         for (at, span) in self.timeline.spans.iter().enumerate() {
             let tags = &span.tags;
@@ -84,6 +84,7 @@ impl Source<'_> {
                 facts.critical(at).to_string(),
                 or_empty(tags.role.map(DraftRole::name)),
                 span.discarded.to_string(),
+                or_empty(tags.phase.map(ChunkPhase::name)),
             ]);
         }
         rows.table()

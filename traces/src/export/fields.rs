@@ -69,6 +69,7 @@ impl<'a> Facts<'a> {
             number("stage", tags.stage.map(u64::from)),
             number("layer", tags.layer.map(u64::from)),
             tags.role.map(|role| ("role", Value::text(role.name()))),
+            tags.phase.map(|phase| ("phase", Value::text(phase.name()))),
             number("rows", present(tags.rows.into())),
             self.limit(span).map(|limit| ("limited", Value::text(limit))),
             number("epoch", present(tags.epoch.into())),

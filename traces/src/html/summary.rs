@@ -36,6 +36,10 @@ pub(super) fn summary(report: &Report) -> String {
     figure(&mut html, "Overlap achievable", achievable, "allowed by the dependencies");
     let efficiency = report.overlap_efficiency.map(text::percent);
     figure(&mut html, "Overlap efficiency", efficiency, "achieved ÷ achievable");
+    if let Some((least, ratio)) = report.together.bound_ns.zip(report.together.makespan_by_bound) {
+        let note = format!("bound {} by predicted times", text::nanos(least));
+        figure(&mut html, "Makespan ÷ bound", Some(text::digits(ratio)), &note);
+    }
     let requests = &report.requests;
     let rate = requests.tokens_per_second.map(text::digits);
     figure(&mut html, "Tokens per second", rate, "");
@@ -50,7 +54,7 @@ pub(super) fn summary(report: &Report) -> String {
         figure(&mut html, name, median, &note);
     }
     html.push_str("</dl>\n");
-    for part in [lanes, drafts, reads, experts, idle, pairs, counters, facts] {
+    for part in [lanes, drafts, together, reads, experts, idle, pairs, counters, facts] {
         html.push_str(&part(report));
     }
     html
@@ -117,6 +121,16 @@ fn drafts(report: &Report) -> String {
             Cell::nanos(drafts.busy_ns),
             Cell::nanos(drafts.wasted_ns),
         ]);
+    }
+    table.end("")
+}
+
+fn together(report: &Report) -> String {
+    let title = "Kinds of work at the same time, each on a device of its own";
+    let mut table = Table::new(title, "", &["Kinds", "#Time", "#Of the makespan"]);
+    for (kinds, share) in report.together.overlaps() {
+        let time = Cell::nanos((share * report.makespan_ns as f64) as u64);
+        table.row(&[Cell::Text(&kinds.name()), time, Cell::Share(share)]);
     }
     table.end("")
 }

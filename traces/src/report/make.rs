@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{
     CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport, PairReport,
-    PathReport, Percentiles, REPORT_VERSION, Report,
+    PathReport, Percentiles, REPORT_VERSION, Report, TogetherReport,
 };
 use crate::analysis::critical_path::children;
 use crate::analysis::interval::{busy_intervals, length};
@@ -28,6 +28,7 @@ impl Report {
             overlap_achievable: analysis.overlap.achievable(),
             overlap_efficiency: analysis.overlap.efficiency(),
             overlap_pairs: pairs(timeline, analysis),
+            together: TogetherReport::of(timeline),
             lanes: lanes(timeline, analysis),
             idle: idle(timeline, computing(analysis)),
             idle_unattributed_ns: unknown

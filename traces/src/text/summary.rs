@@ -15,6 +15,7 @@ pub(super) fn tables(report: &Report, options: &TextOptions) -> String {
         tables.ops(),
         tables.requests(),
         super::drafts::table_of(report, options),
+        super::together::text_of(report, options),
         super::reads::table_of(report, options),
         super::experts::table_of(report, options),
         tables.waits(),

@@ -149,6 +149,9 @@ impl Build<'_> {
                 let choice = RouteChoice { route, end, alone, alone_end, is_due };
                 self.timeline.routed.insert(routed.chunk, choice);
             }
+            EventKind::Need(need) => {
+                self.timeline.needs.entry(need.chunk).or_default().push(need);
+            }
             // Handled in `close_links`, because their spans may start and end later.
             EventKind::Waited(_) | EventKind::After(..) => {}
         }

@@ -53,6 +53,7 @@ pub(super) fn cut(timeline: Timeline, from: Nanos, to: Nanos) -> Timeline {
     timeline.outcomes.retain(|chunk, _| chunks.contains(chunk));
     timeline.limited.retain(|chunk, _| chunks.contains(chunk));
     timeline.routed.retain(|chunk, _| chunks.contains(chunk));
+    timeline.needs.clear();
     // A target holds from the submission on, which may precede the window.
     let requests: HashSet<u64> =
         timeline.milestones.iter().map(|milestone| milestone.request).collect();

@@ -80,6 +80,7 @@ fn spans_have_the_parents_tags_and_lanes_of_the_program() {
         stage: Some(1),
         layer: None,
         role: None,
+        phase: None,
         rows: 2,
         epoch: 5,
         bytes: 1 << 40,

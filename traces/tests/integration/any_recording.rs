@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited, MessageId,
-    Milestone, NameId, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags,
-    WaitInfo, WaitMode,
+    Activity, ChunkPhase, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited,
+    MessageId, Milestone, NameId, Need, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -38,15 +38,16 @@ fn name() -> impl Strategy<Value = NameId> {
 fn info() -> impl Strategy<Value = SpanInfo> {
     let subject = (option::of(0..u64::MAX), option::of(0..u64::MAX));
     let place = (option::of(0..u16::MAX), option::of(0..u16::MAX));
-    let role = option::of(select(DraftRole::ALL));
+    let work = (option::of(select(DraftRole::ALL)), option::of(select(ChunkPhase::ALL)));
     let size = (any::<u32>(), any::<u32>(), number(), number());
-    let tags = (subject, place, role, size).prop_map(
-        |((chunk, request), (stage, layer), role, (rows, epoch, bytes, flops))| Tags {
+    let tags = (subject, place, work, size).prop_map(
+        |((chunk, request), (stage, layer), (role, phase), (rows, epoch, bytes, flops))| Tags {
             chunk,
             request,
             stage,
             layer,
             role,
+            phase,
             rows,
             epoch,
             bytes,
@@ -108,6 +109,9 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
             |([chunk, end, alone_end], route, alone, is_due)| {
                 EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due })
             }
+        ),
+        (number(), any::<u32>(), any::<[u64; Need::DEVICES]>(), number()).prop_map(
+            |(chunk, count, times, path)| EventKind::Need(Need { chunk, count, times, path })
         ),
         (any::<(u8, u16, u16, u32)>(), any::<[u16; ExpertRows::MANY]>()).prop_map(
             |((model, layer, experts, first), rows)| {

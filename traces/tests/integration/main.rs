@@ -17,6 +17,7 @@ mod a_thread_is_shown_wrongly;
 mod a_travelling_span_is_lost;
 mod a_window_shows_something_else;
 mod an_export_loses_something;
+mod an_overlap_of_three_is_lost;
 mod any_recording;
 mod known_answers;
 mod known_changes;

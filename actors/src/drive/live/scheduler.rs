@@ -246,6 +246,7 @@ impl LiveScheduler {
         match effect {
             SchedulerEffect::Send(device, mut delivery, stall) => {
                 self.trace.send(&mut delivery, stall);
+                self.trace.need(&delivery, &mut self.scheduler);
                 self.workers.send(device, delivery)?;
             }
             SchedulerEffect::Copy(copy) => {

@@ -1,8 +1,8 @@
 //! Trace events of the scheduler.
 
 use lapwing_traces::event::{
-    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Routed, Sending, SpanId,
-    SpanInfo, Tags,
+    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Need, Routed, Sending,
+    SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
@@ -136,6 +136,30 @@ impl SchedulerTrace {
         self.trace.record(at, EventKind::Sent(sending));
         delivery.context.dispatched = Some(at);
         delivery.context.sent = Some((message, at));
+    }
+
+    /// Records what a chunk that was just sent needs of the devices.
+    pub(in super::super) fn need(
+        &mut self,
+        delivery: &Traced<Delivery>,
+        scheduler: &mut Scheduler,
+    ) {
+        let is_first = match &delivery.message {
+            Delivery::Chunk(_) => true,
+            Delivery::Part(part) => part.index() == 0,
+        };
+        let Some((_, at)) = delivery.context.sent.filter(|_| is_first) else { return };
+        let chunk = delivery.chunk();
+        let Some(needs) = scheduler.needs(chunk) else { return };
+        let path = (Nanos(0) + needs.path).0;
+        for block in needs.blocks.iter().filter(|block| block.times.len() <= Need::DEVICES) {
+            let mut times = [Need::NEVER; Need::DEVICES];
+            for (time, known) in times.iter_mut().zip(&block.times) {
+                *time = known.map_or(Need::NEVER, |known| (Nanos(0) + known).0);
+            }
+            let need = Need { chunk: chunk.id, count: block.count, times, path };
+            self.trace.record(at, EventKind::Need(need));
+        }
     }
 
     /// Records that a request to prepare graphs is sent to a device's preparation lane.

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::graph::Graph;
-use lapwing_plan::StageWork;
 use lapwing_plan::shape::transfer_bytes;
-use lapwing_traces::event::{Activity, Tags};
+use lapwing_plan::{Phase, StageWork};
+use lapwing_traces::event::{Activity, ChunkPhase, Tags};
 
 use super::names::{layer_of, roles_of};
 use crate::message::{Chunk, Delivery};
@@ -49,10 +49,20 @@ pub(in crate::drive) fn stage_tags(
         stage: u16::try_from(chunk.cursor).ok(),
         layer: layer_of(&graph.nodes()[chunk.stage().nodes.clone()]),
         role: chunk.role(),
+        phase: Some(phase_of(chunk)),
         rows: u32::try_from(part.row_count(chunk.batch())).unwrap_or(u32::MAX),
         epoch: epoch_of(chunk),
         bytes: cost.bytes,
         flops: cost.flops,
+    }
+}
+
+/// Which rows a chunk has, as recordings say it.
+pub(super) fn phase_of(chunk: &Chunk) -> ChunkPhase {
+    match chunk.phase {
+        Phase::Prefill => ChunkPhase::Prefill,
+        Phase::Decode => ChunkPhase::Decode,
+        Phase::Mixed => ChunkPhase::Mixed,
     }
 }
 

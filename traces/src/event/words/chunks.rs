@@ -1,6 +1,6 @@
-//! Events of chunks as fields: their routes, and the rows of their experts.
+//! Events of chunks as fields: their routes, what they need of devices, and the rows of their experts.
 
-use super::super::{ExpertRows, Limited, NameId, Routed};
+use super::super::{ExpertRows, Limited, NameId, Need, Routed};
 use super::Fields;
 
 impl Fields {
@@ -14,6 +14,7 @@ impl Fields {
             stage: of.experts,
             layer: of.layer,
             role: 0,
+            phase: 0,
             name: of.first,
             id,
             other,
@@ -74,5 +75,32 @@ impl Fields {
             alone_end: self.flops,
             is_due: self.sub > 0,
         })
+    }
+
+    #[inline]
+    pub(super) fn need(of: &Need) -> Fields {
+        let [id, other, since, request, bytes] = of.times;
+        let (epoch, name) = (of.path as u32, (of.path >> 32) as u32);
+        let (chunk, rows, flops) = (of.chunk, of.count, 0);
+        Fields {
+            kind: 18,
+            chunk,
+            rows,
+            id,
+            other,
+            since,
+            request,
+            bytes,
+            flops,
+            epoch,
+            name,
+            ..Fields::default()
+        }
+    }
+
+    pub(super) fn as_need(&self) -> Need {
+        let Fields { chunk, rows, id, other, since, request, bytes, epoch, name, .. } = *self;
+        let path = u64::from(epoch) | u64::from(name) << 32;
+        Need { chunk, count: rows, times: [id, other, since, request, bytes], path }
     }
 }

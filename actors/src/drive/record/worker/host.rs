@@ -4,7 +4,7 @@ use lapwing_traces::Nanos;
 use lapwing_traces::event::{Activity, EventKind, Milestone, Order, SpanId, SpanInfo, Tags};
 
 use super::super::Outgoing;
-use super::super::tags::epoch_of;
+use super::super::tags::{epoch_of, phase_of};
 use super::WorkerTrace;
 use crate::message::{
     Chunk, Delivery, Emission, PartDone, Progress, StreamEvent, TraceContext, Traced,
@@ -26,6 +26,7 @@ fn host_tags(chunk: &Chunk) -> Tags {
         chunk: Some(chunk.id),
         stage: u16::try_from(chunk.cursor).ok(),
         role: chunk.role(),
+        phase: Some(phase_of(chunk)),
         rows: u32::try_from(chunk.batch().rows()).unwrap_or(u32::MAX),
         ..Tags::default()
     }
