@@ -13,18 +13,18 @@ model with random weights will do. Of each server, in turn:
   agents   AGENTS requests at the same time, each with the conversation and NEW tokens of its own
 
 A row has the median time to the first token over all rounds (of agents: the median and the last one), and the largest number of
-prompt tokens that were computed. `live` is the time of NEW tokens behind a context of TOKENS tokens in memory, without a server
-(`lapwing bench -p NEW -d TOKENS`): what a turn costs if nothing has to be found or copied. Rounds of the servers and of `live` alternate.
-Fails (exit code 1) if a turn, a branch or an edit takes more than 1.05 times as long as `live`, or computes more than 64 tokens besides
-the new ones. Run it on an idle machine.
+prompt tokens that were computed. Of Lapwing, `busy` is how long its device computed for a turn, a branch or an edit, by the server's own
+recording: what the new tokens cost in a sequence that is still there, and nothing has to be found or copied. Rounds of the servers alternate.
+Fails (exit code 1) if a turn, a branch or an edit takes more than 1.05 times as long as its device is busy, or computes more than 64 tokens
+besides the new ones. Run it on an idle machine.
 """
 
 import argparse
 import http.client
 import json
+import math
 import random
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -64,10 +64,10 @@ def wait(ask, server):
 
 
 class Turn:
-    """What a request took: seconds to its first token, prompt tokens that were computed, and its answer."""
+    """What a request took: seconds to its first token, prompt tokens that were computed, and its answer; later, how long a device computed."""
 
     def __init__(self, first, computed, answer):
-        self.first, self.computed, self.answer = first, computed, answer
+        self.first, self.computed, self.answer, self.busy = first, computed, answer, None
 
 
 def events(server, path, body):
@@ -83,8 +83,8 @@ def events(server, path, body):
             yield time.perf_counter() - begin, json.loads(line[6:])
 
 
-def ask_lapwing(server, ids):
-    body = {"prompt": ids, "max_tokens": ANSWER, "temperature": 0, "ignore_eos": True, "stream": True, "return_token_ids": True,
+def ask_lapwing(server, ids, tokens=ANSWER):
+    body = {"prompt": ids, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": True, "return_token_ids": True,
             "stream_options": {"include_usage": True}}
     first, answer, usage = None, [], None
     for at, event in events(server, "/v1/completions", body):
@@ -96,8 +96,8 @@ def ask_lapwing(server, ids):
     return Turn(first, usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"], answer)
 
 
-def ask_llama(server, ids):
-    body = {"prompt": ids, "n_predict": ANSWER, "temperature": 0, "ignore_eos": True, "stream": True, "return_tokens": True,
+def ask_llama(server, ids, tokens=ANSWER):
+    body = {"prompt": ids, "n_predict": tokens, "temperature": 0, "ignore_eos": True, "stream": True, "return_tokens": True,
             "cache_prompt": True}
     first, answer, computed = None, [], None
     for at, event in events(server, "/completion", body):
@@ -127,6 +127,18 @@ def agents(ask, server, prompts):
     return turns
 
 
+def timed(ask, server, ids):
+    """A request for one token, and how long the devices of Lapwing computed meanwhile."""
+    time.sleep(1.5)
+    turn = ask(server, ids, 1)
+    if ask is ask_lapwing:
+        seconds = math.ceil(turn.first + 0.05)
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/debug/lanes?seconds={seconds}") as answer:
+            lanes = json.load(answer)["lanes"]
+        turn.busy = seconds * max(lane["busy"] for lane in lanes)
+    return turn
+
+
 def conversation(args, ask, server, chance):
     """The turns of one round, by their kinds."""
     def ids(count):
@@ -135,21 +147,14 @@ def conversation(args, ask, server, chance):
     system = ids(args.tokens)
     cold = ask(server, system)
     said = system + cold.answer
-    turn = ask(server, said + ids(args.new))
-    branch = ask(server, said + ids(args.new))
+    turn = timed(ask, server, said + ids(args.new))
+    branch = timed(ask, server, said + ids(args.new))
     later = said + ids(args.new)
     later += ask(server, later).answer
     ask(server, later + ids(args.new))
-    edit = ask(server, later + ids(args.new))
+    edit = timed(ask, server, later + ids(args.new))
     many = agents(ask, server, [system + ids(args.new) for _ in range(args.agents)]) if args.agents else []
     return {"cold": [cold], "turn": [turn], "branch": [branch], "edit": [edit], "agents": many}
-
-
-def live(args):
-    """Seconds of the new tokens behind the conversation."""
-    line = [args.program, "bench", "-m", args.model, "-p", str(args.new), "-n", "0", "-d", str(args.tokens), "-r", "3", "--json"]
-    report = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
-    return args.new / report["results"][0]["tokens_per_second"]["median"]
 
 
 def states(server):
@@ -164,14 +169,13 @@ def main():
     args = arguments()
     own = f"lapwing={args.program} serve -m {{model}} --ctx {args.tokens + 4096} --listen 127.0.0.1:{{port}} --log off"
     servers = [Server(text, args.model) for text in [f"{own} {args.serve}", *args.servers]]
-    found, lives = {}, []
+    found = {}
     try:
         asks = {server: ask_lapwing if server is servers[0] else ask_llama for server in servers}
         for server, ask in asks.items():
             wait(ask, server)
         for number in range(args.rounds):
             turn = number % len(servers)
-            lives.append(live(args))
             for server in servers[turn:] + servers[:turn]:
                 for kind, turns in conversation(args, asks[server], server, random.Random(f"{server.name} {number}")).items():
                     found.setdefault((server.name, kind), []).append(turns)
@@ -179,25 +183,29 @@ def main():
     finally:
         for server in servers:
             server.stop()
-    report(args, found, statistics.median(lives), held)
+    report(args, found, held)
 
 
-def report(args, found, base, held):
+def report(args, found, held):
     wrong = []
-    print("| server | request | first token, s | / live | last of them, s | prompt tokens computed |\n|---|---|---|---|---|---|")
-    print(f"| – | live | {base:.3f} | 1.00 | | {args.new} |")
+    print("| server | request | first token, s | busy, s | first token / busy | last of them, s | prompt tokens computed |\n"
+          "|---|---|---|---|---|---|---|")
     for (name, kind), rounds in found.items():
-        if not rounds[0]:
+        turns = [turn for of_round in rounds for turn in of_round]
+        if not turns:
             continue
-        first = statistics.median(turn.first for turns in rounds for turn in turns)
-        last = statistics.median(max(turn.first for turn in turns) for turns in rounds)
-        computed = max(turn.computed for turns in rounds for turn in turns)
-        print(f"| {name} | {kind} | {first:.3f} | {first / base:.2f} | {last:.3f} | {computed} |")
-        if name == "lapwing" and kind in ("turn", "branch", "edit"):
-            if first > LONGER * base:
-                wrong.append(f"{kind}: {first / base:.2f} times as long as live")
+        first = statistics.median(turn.first for turn in turns)
+        last = statistics.median(max(turn.first for turn in of_round) for of_round in rounds)
+        computed = max(turn.computed for turn in turns)
+        busy, longer = "", ""
+        if turns[0].busy is not None:
+            ratio = statistics.median(turn.first / turn.busy for turn in turns)
+            busy, longer = f"{statistics.median(turn.busy for turn in turns):.3f}", f"{ratio:.2f}"
+            if ratio > LONGER:
+                wrong.append(f"{kind}: {ratio:.2f} times as long as its device is busy")
             if computed > args.new + BESIDES:
                 wrong.append(f"{kind}: {computed} tokens computed")
+        print(f"| {name} | {kind} | {first:.3f} | {busy} | {longer} | {last:.3f} | {computed} |")
     print("\n".join(held))
     for line in wrong:
         print(f"NOT KEPT: {line}")
