@@ -7,15 +7,17 @@ use crate::a_simulation_misleads::{number, simulate};
 use crate::support::{ended, json, lapwing};
 
 /// A model and a draft model a hundredth of the size of those on a phone, two streams, and then two prompts.
-const SCENARIO: [&str; 8] = [
+const SCENARIO: [&str; 10] = [
     "--soc",
     "phone",
     "-m",
     "layers=8,dim=512,ffn=1536,heads=8,vocab=4096",
+    "--strategy",
+    "layer-level",
     "--requests",
     "2x30+60,400+1@200ms,700+1@200ms",
     "--draft",
-    "layers=2,dim=128,ffn=256,heads=2,vocab=4096",
+    "layers=4,dim=384,ffn=768,heads=4,vocab=4096",
 ];
 
 fn run(more: &[&str]) -> Value {

@@ -157,11 +157,12 @@ impl SocSimulation {
         Ok(outcome::outcome(&self, &seen, recording))
     }
 
-    /// Serves the traffic to the end.
+    /// Serves the traffic to the end. It has had the same requests before, so that it knows the times of steps.
     ///
     /// # Errors
     /// [`SocRunError`] when a request fails, or resources are left in the engine.
     pub fn serve(mut self, traffic: &Traffic) -> Result<TrafficOutcome, SocRunError> {
+        self.engine.serve_traffic(traffic)?;
         if self.options.record {
             self.engine.recorder().set_scope(Scope::All);
         }

@@ -134,6 +134,8 @@ impl On<'_> {
             env: Some(Environment {
                 hand_over: self.hand_over(),
                 shapes_only: true,
+                // Routes by the moment differ from run to run, so that not all graphs of many requests are there after one.
+                prepared: traffic.is_some(),
                 ..Environment::default()
             }),
             order: (0..count).collect(),
