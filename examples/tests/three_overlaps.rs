@@ -1,4 +1,6 @@
-//! The load of the example overlaps three kinds of work and changes no token, on a tiny model and slow devices.
+//! Drafts, verification and chunks of prompts run at one instant, each on a device of its own, and change no token: the load of the
+//! example on a tiny model. Its devices are so slow that each mostly waits for the time of its rates. The overlap thus hardly
+//! depends on the machine; it is counted, not timed.
 
 #[path = "../three_overlaps/load.rs"]
 mod load;
@@ -7,12 +9,18 @@ use std::path::Path;
 
 use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Schedule};
+use lapwing::traces::analysis::WorkKind::{Draft, Prompt as Read, Verify};
+use lapwing::traces::analysis::{Concurrent, WorkSet};
 use lapwing::{Activations, Engine, EngineBuilder, Prompt, Requant, Request};
 use load::{Load, run};
 
+/// One drafts, one has the steps of streams and attention, and one the matmuls of prompts.
 const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=0.2,gbps=0.025,submit=0,idle-submit=0,sync=0\
     +gpu=throttled:gflops=0.5,gbps=0.04,submit=0,idle-submit=0,sync=0\
     +npu=systolic:gflops=0.03,gbps=0.02,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
+
+/// Periods of each overlap that are asked for; there are some dozens.
+const PERIODS: usize = 5;
 
 fn tiny(devices: &str) -> EngineBuilder {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
@@ -31,7 +39,7 @@ fn load() -> Load {
 }
 
 #[tokio::test]
-async fn the_load_overlaps_three_kinds_of_work() {
+async fn three_kinds_of_work_at_one_instant_change_no_token() {
     let alone = run(tiny("cpu"), load()).await.expect("a run");
     assert_eq!(alone.report.together.bound_ns, None, "one device has no choice");
     let draft = DraftChoice::own(Requant::Q4_0).on_device("cpu").schedule(Schedule::Asynchronous);
@@ -39,6 +47,12 @@ async fn the_load_overlaps_three_kinds_of_work() {
     let three = run(three, load()).await.expect("a run");
     assert_eq!(three.ids, alone.ids);
     assert_eq!(three.timeline.dropped, 0);
+    let overlap = Concurrent::new(&three.timeline);
+    for kinds in [[Draft, Verify], [Draft, Read], [Verify, Read]] {
+        assert!(overlap.periods(WorkSet::of(kinds)) >= PERIODS, "{kinds:?}: {overlap:?}");
+    }
+    assert!(overlap.periods(WorkSet::of([Draft, Verify, Read])) >= PERIODS, "{overlap:?}");
+
     let together = &three.report.together;
     let share = |kinds: &str| together.concurrent[kinds].expect("a share");
     let all = share("draft+verify+prompt");

@@ -70,7 +70,6 @@ mod shared_keys_are_wrong;
 mod simulated;
 mod support;
 mod text_becomes_other_ids;
-mod three_overlaps_change_a_token;
 #[cfg(feature = "structured")]
 #[path = "../support/with_template.rs"]
 mod with_template;
