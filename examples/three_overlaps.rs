@@ -6,27 +6,20 @@
 //!  npu    prompt ▇▇▇▇▇▇▇▇▇▇▇▇ prompt ▇▇▇▇▇▇▇▇▇▇▇▇▇▇          and reads two long prompts, in chunks
 //! ```
 //!
-//! The devices are emulated: CPU threads compute true values and then wait until the time of the stated rates has passed. The
+//! The model is tiny, and the devices are emulated and slow: CPU threads compute true values and then wait until the time of the stated
+//! rates has passed, so that the overlap is the same on any machine. The
 //! program writes the timeline as a page, and prints for which share of the time which kinds of work overlapped, and the longest
 //! time between two tokens of a stream. With `each` as its argument it runs again without one overlap after the other.
 
-use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Schedule};
-use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::traces::Report;
 use lapwing::traces::html::{PageRun, page};
-use lapwing::{Engine, EngineBuilder, Requant, Request};
+use lapwing::{EngineBuilder, Requant};
 
 #[path = "three_overlaps/load.rs"]
 mod load;
 
-use load::{Load, Run};
-
-/// The model is read from memory of 1 GB/s once for each step of the GPU, so that a step of several rows takes hardly longer than
-/// one row: that is when drafts pay.
-const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=20,gbps=4\
-    +gpu=throttled:gflops=30,gbps=1\
-    +npu=systolic:gflops=40,gbps=4";
+use load::{DEVICES, Run, load, run, tiny};
 
 /// How a run differs from the one with all overlaps.
 struct Setting {
@@ -44,17 +37,6 @@ const SETTINGS: [Setting; 4] = [
     Setting { name: "one chunk at a time", change: |builder| builder.permits(1) },
 ];
 
-fn load() -> Load {
-    let questions = ["Tell a story about a fox.", "What are the planets of the solar system?"];
-    let streams =
-        questions.map(|question| Request::ask(question).greedy().ignore_eos().max_tokens(96));
-    let text = "Gravity keeps the planets on their ways around the sun. ".repeat(24);
-    let prompts = ["Who", "Why"].map(|word| {
-        Request::ask(format!("{word} says so? {text}")).greedy().max_tokens(1).prefix_cache(false)
-    });
-    Load { streams: streams.into(), prompts: prompts.into() }
-}
-
 fn print(name: &str, report: &Report) {
     let requests = &report.requests;
     let [gap, ttft] =
@@ -71,17 +53,14 @@ fn print(name: &str, report: &Report) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let name = ModelName::default_model();
-    let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
     let each = std::env::args().nth(1).as_deref() == Some("each");
     let mut wanted = None;
     for Setting { name, change } in SETTINGS.iter().take(if each { SETTINGS.len() } else { 1 }) {
         // The model drafts for itself, with fewer bits.
         let draft = DraftChoice::own(Requant::Q4_0).on_device("cpu");
-        let builder = Engine::builder().model(&model).devices(DeviceSpec::list(DEVICES)?);
-        let builder = builder.strategy("layer-level").chunk_rows(128);
+        let builder = tiny(DEVICES).strategy("layer-level").chunk_rows(32);
         let builder = change(builder.draft(draft.schedule(Schedule::Asynchronous)));
-        let run = load::run(builder, load()).await?;
+        let run = run(builder, load()).await?;
         print(name, &run.report);
         assert_eq!(
             wanted.get_or_insert_with(|| run.ids.clone()),
@@ -90,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         if *name == SETTINGS[0].name {
             let three = run.report.together.concurrent["draft+verify+prompt"];
-            assert!(three > Some(0.05), "three kinds of work hardly overlapped: {three:?}");
+            assert!(three > Some(0.0), "three kinds of work never overlapped");
             std::fs::create_dir_all("target")?;
             let Run { timeline, analysis, report, .. } = &run;
             let shown = PageRun { title: "three overlaps", timeline, analysis, report };

@@ -1,42 +1,18 @@
 //! Drafts, verification and chunks of prompts run at one instant, each on a device of its own, and change no token: the load of the
-//! example on a tiny model. Its devices are so slow that each mostly waits for the time of its rates. The overlap thus hardly
-//! depends on the machine; it is counted, not timed.
+//! example. Its devices are so slow that each mostly waits for the time of its rates. The overlap thus hardly depends on the
+//! machine; it is counted, not timed.
 
 #[path = "../three_overlaps/load.rs"]
 mod load;
 
-use std::path::Path;
-
-use lapwing::devices::DeviceSpec;
+use lapwing::Requant;
 use lapwing::draft::{DraftChoice, Schedule};
 use lapwing::traces::analysis::WorkKind::{Draft, Prompt as Read, Verify};
 use lapwing::traces::analysis::{Concurrent, WorkSet};
-use lapwing::{Activations, Engine, EngineBuilder, Prompt, Requant, Request};
-use load::{Load, run};
-
-/// One drafts, one has the steps of streams and attention, and one the matmuls of prompts.
-const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=0.2,gbps=0.025,submit=0,idle-submit=0,sync=0\
-    +gpu=throttled:gflops=0.5,gbps=0.04,submit=0,idle-submit=0,sync=0\
-    +npu=systolic:gflops=0.03,gbps=0.02,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
+use load::{DEVICES, load, run, tiny};
 
 /// Periods of each overlap that are asked for; there are some dozens.
 const PERIODS: usize = 5;
-
-fn tiny(devices: &str) -> EngineBuilder {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
-    let builder = Engine::builder().model(folder.join("llama.gguf")).context(256);
-    builder.activations(Activations::F32).devices(DeviceSpec::list(devices).expect("devices"))
-}
-
-fn request(number: u32, length: u32, tokens: usize) -> Request {
-    let ids = (0..length).map(|at| 3 + (at + number) * 7919 % 250).collect();
-    Request::new(Prompt::Ids(ids)).greedy().max_tokens(tokens).ignore_eos().prefix_cache(false)
-}
-
-fn load() -> Load {
-    let streams = (0..2).map(|number| request(number, 8, 120)).collect();
-    Load { streams, prompts: (0..2).map(|number| request(100 + number, 240, 1)).collect() }
-}
 
 #[tokio::test]
 async fn three_kinds_of_work_at_one_instant_change_no_token() {

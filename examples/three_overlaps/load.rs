@@ -1,9 +1,34 @@
 //! Streams that decode while prompts are read.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use lapwing::devices::DeviceSpec;
 use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope, Timeline};
-use lapwing::{EngineBuilder, Error, Request, Shutdown, TokenStream};
+use lapwing::{Activations, Engine, EngineBuilder, Error, Prompt, Request, Shutdown, TokenStream};
+
+/// One drafts, one has the steps of streams and attention, and one the matmuls of prompts.
+pub const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=0.2,gbps=0.025,submit=0,idle-submit=0,sync=0\
+    +gpu=throttled:gflops=0.5,gbps=0.04,submit=0,idle-submit=0,sync=0\
+    +npu=systolic:gflops=0.03,gbps=0.02,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
+
+/// An engine for a tiny model with values in f32, which is as exact on each device.
+pub fn tiny(devices: &str) -> EngineBuilder {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+    let builder = Engine::builder().model(folder.join("llama.gguf")).context(256);
+    builder.activations(Activations::F32).devices(DeviceSpec::list(devices).expect("devices"))
+}
+
+fn request(number: u32, length: u32, tokens: usize) -> Request {
+    let ids = (0..length).map(|at| 3 + (at + number) * 7919 % 250).collect();
+    Request::new(Prompt::Ids(ids)).greedy().max_tokens(tokens).ignore_eos().prefix_cache(false)
+}
+
+/// Two streams, and two prompts that fill most of the context.
+pub fn load() -> Load {
+    let streams = (0..2).map(|number| request(number, 8, 120)).collect();
+    Load { streams, prompts: (0..2).map(|number| request(100 + number, 240, 1)).collect() }
+}
 
 /// What is asked.
 pub struct Load {

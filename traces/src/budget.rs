@@ -56,7 +56,8 @@ impl Comparison {
 /// A bound on a number of a report, written `METRIC OP NUMBER`. METRIC is a dotted path in the
 /// report's JSON; list elements are selected by their `name`, `cause` or position
 /// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`); the name of an op also
-/// selects the fused group that it is part of; kinds of work are joined by `+` in any order (`concurrent.draft+verify+prompt`). OP is one of `>= <= == != > <`.
+/// selects the fused group that it is part of; kinds of work are joined by `+` in any order
+/// (`concurrent.draft+verify+prompt`). OP is one of `>= <= == != > <`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// Path of the number.

@@ -31,14 +31,17 @@ Examples:
                                                    makespan if those ops took half as long
   lapwing timeline run.lwt --assert 'overlap>=0.6' --assert 'requests.ttft_ms.p95<200'
                                                    exit code 1 if a bound is violated
-  lapwing timeline run.lwt --assert 'concurrent.draft+verify+prompt>=0.1' --assert 'makespan/bound<=1.25'
-                                                   three kinds of work at once, and close to what the devices allow
+  lapwing timeline run.lwt --assert 'concurrent.draft+verify+prompt>=0.1'
+                                                   three kinds of work at the same time
+  lapwing timeline run.lwt --assert 'makespan/bound<=1.25'
+                                                   close to the least time of the devices
   lapwing timeline run.lwt --perfetto run.pftrace --chrome run.json --csv tables
 
 --assert: METRIC OP NUMBER. METRIC is a path into the output of --json; an element of a list is
 selected by its name or cause: lanes.cpu.utilization, ops.attention.self_ns, idle.hand-off.ns. OP is
-one of >= <= == != > <. concurrent.SET is a share of the time; SET is kinds of work joined by +:
-draft, verify, decode, prompt. With two files, paths begin with a., b. or diff.
+one of >= <= == != > <. concurrent.SET is the share of the time in which all kinds of work of the
+set ran, each on a device of its own: draft, verify, decode, prompt, joined by +.
+With two files, paths begin with a., b. or diff.
 
 --what-if: changes separated by commas. op:NAME*F, activity:KIND*F and on:LANE*F scale the durations
 of these spans; sync*F scales those of messages, restart*F the delays of lanes before they continue;

@@ -8,8 +8,8 @@ pub struct Need {
     pub chunk: u64,
     /// Number of these blocks.
     pub count: u32,
-    /// Time in ns that one of them takes on each device, by number: at its best rate, and without what only stages have, such as submission.
-    /// [`Need::NEVER`] for a device that cannot run it, and for one that does not exist.
+    /// Time in ns that one of them takes on each device, by number: at its best rate, and without what only stages have, such as
+    /// submission. [`Need::NEVER`] for a device that cannot run it, and for one that does not exist.
     pub times: [u64; Need::DEVICES],
     /// Least time in ns of the whole chunk, in whose blocks all devices share.
     pub path: u64,

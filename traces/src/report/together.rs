@@ -10,8 +10,8 @@ use crate::timeline::Timeline;
 /// Kinds of work at the same time, and the least time of the devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TogetherReport {
-    /// By set of kinds of work, as in `draft+verify+prompt`: share of the makespan during which at least one stage of each kind ran, each on
-    /// a device of its own. `null` if no stage says which kind it is of.
+    /// By set of kinds of work, as in `draft+verify+prompt`: share of the makespan during which at least one stage of each kind ran, each
+    /// on a device of its own. `null` if no stage says which kind it is of.
     pub concurrent: BTreeMap<String, Option<f64>>,
     /// Least time of the chunks of the run on its devices, whatever routes they take, in ns, by predicted times; `null` without these.
     pub bound_ns: Option<f64>,
