@@ -13,9 +13,9 @@ const SCENARIO: [&str; 10] = [
     "-m",
     "layers=8,dim=512,ffn=1536,heads=8,vocab=4096",
     "--strategy",
-    "layer-level",
+    "pipe",
     "--requests",
-    "2x30+60,400+1@200ms,700+1@200ms",
+    "2x30+120,2x900+1@200ms",
     "--draft",
     "layers=4,dim=384,ffn=768,heads=4,vocab=4096",
 ];
@@ -34,7 +34,7 @@ fn drafts_verification_and_prompts_run_at_once_in_one_scenario() {
     assert!(number(&one["at_once"], "draft_verify_prompt") > 0.02, "{one}");
     let tokens = |run: &Value| run["tokens"].as_u64();
     let requests = one["requests"].as_array().expect("requests");
-    assert_eq!(requests.iter().filter_map(tokens).collect::<Vec<_>>(), [60, 60, 1, 1]);
+    assert_eq!(requests.iter().filter_map(tokens).collect::<Vec<_>>(), [120, 120, 1, 1]);
     let timeline = json(&["timeline", "--json", &trace]);
     assert_eq!(timeline["meta"]["clock"], "virtual");
     let ms = number(&timeline, "makespan_ns") / 1e6;
@@ -43,11 +43,11 @@ fn drafts_verification_and_prompts_run_at_once_in_one_scenario() {
 
 #[test]
 fn an_ablation_has_each_combination_once_and_prints_the_same_bytes() {
-    let args = [&["simulate"][..], &SCENARIO, &["--ablate"]].concat();
+    let args = [&["simulate"][..], &SCENARIO, &["--ablate", "--acceptance", "0.9"]].concat();
     let (first, second) = (ended(lapwing(&args)), ended(lapwing(&args)));
     assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{first:?}");
     assert!(first.stdout.contains("gain of"), "{first:?}");
-    let printed = run(&["--ablate"]);
+    let printed = run(&["--ablate", "--acceptance", "0.9"]);
     let runs = printed["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 8);
     let share = |run: &Value| number(&run["at_once"], "draft_verify_prompt");

@@ -87,6 +87,11 @@ impl Scheduler {
         self.graphs.are_ready(device, keys);
     }
 
+    /// Tells it that all graphs are ready, whatever routes chunks take: they were prepared long before, and none is evicted.
+    pub fn all_graphs_are_ready(&mut self) {
+        self.graphs.has_all = true;
+    }
+
     /// Makes it prepare the graphs of a route as soon as the engine is idle.
     pub fn want_graphs(&mut self, route: &Arc<Route>) {
         self.graphs.want(route);

@@ -22,6 +22,7 @@ pub struct ShapeOnlyDevice {
     graph: Arc<Graph>,
     graphs: Graphs,
     tokens: Tokens,
+    has_graphs: bool,
 }
 
 impl ShapeOnlyDevice {
@@ -33,13 +34,20 @@ impl ShapeOnlyDevice {
         );
         let graphs = Graphs { graph: Arc::clone(graph), cache };
         let (info, graph, tokens) = (info.clone(), Arc::clone(graph), Tokens::default());
-        ShapeOnlyDevice { info, graph, graphs, tokens }
+        ShapeOnlyDevice { info, graph, graphs, tokens, has_graphs: false }
     }
 
     /// With other tokens than token 0.
     #[must_use]
     pub fn yielding(mut self, tokens: &Tokens) -> ShapeOnlyDevice {
         self.tokens = tokens.clone();
+        self
+    }
+
+    /// With all graphs that are asked for ahead, whatever their bytes.
+    #[must_use]
+    pub fn prepared(mut self, has_graphs: bool) -> ShapeOnlyDevice {
+        self.has_graphs = has_graphs;
         self
     }
 
@@ -66,6 +74,7 @@ impl ShapeOnlyDevice {
             Prepare::OnTheSpot => {
                 self.graphs.ensure(&keys, Requester::Device, work.observer)?;
             }
+            Prepare::Ahead if self.has_graphs => {}
             Prepare::Ahead => keys.iter().try_for_each(|key| self.ready(key))?,
         }
         let inputs = self.graph.live_in(work.nodes.clone()).into_iter();

@@ -83,6 +83,8 @@ pub struct Rules {
     pub keeps_whole: bool,
     /// As of [`Scheduler::keep_prompts_apart`].
     pub keeps_apart: bool,
+    /// As of [`Scheduler::all_graphs_are_ready`]; the devices must agree.
+    pub has_graphs: bool,
     /// Tokens of a page of the prefix cache, if there is one.
     pub prefix_rows: Option<usize>,
 }
@@ -174,6 +176,9 @@ impl VirtualEngine {
         }
         if rules.keeps_apart {
             scheduler.keep_prompts_apart();
+        }
+        if rules.has_graphs {
+            scheduler.all_graphs_are_ready();
         }
         if let Some(rows) = rules.prefix_rows {
             scheduler.cache_prefixes(ModelId::default(), PrefixCache::new(rows, None));

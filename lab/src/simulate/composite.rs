@@ -180,6 +180,7 @@ impl Composite {
             rules: Rules {
                 token_gap: self.token_gap,
                 keeps_apart: !self.overlaps.prompts,
+                has_graphs: true,
                 ..Rules::default()
             },
             draft,

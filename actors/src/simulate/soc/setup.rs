@@ -195,7 +195,8 @@ impl Setup<'_> {
         }
         let graph = model.graph();
         if self.options.own.iter().any(|device| device.name() == info.name) {
-            let device = ShapeOnlyDevice::new(info, graph).yielding(tokens);
+            let has_graphs = self.load.traffic().is_some_and(|traffic| traffic.rules.has_graphs);
+            let device = ShapeOnlyDevice::new(info, graph).yielding(tokens).prepared(has_graphs);
             return Ok(Box::new(ShapeQueue::new(info.clone(), device)));
         }
         let fault = self.options.fault.filter(|fault| fault.kind == info.kind);

@@ -18,8 +18,9 @@ Examples:
   lapwing simulate --model llama-3-8b --draft llama-3.2-1b --acceptance 0.8 --ablate \\
       --requests 2x64+100,512+1@500ms
 
-With --requests, requests arrive at their times, in tokens of prompt and answer, and a model may draft
-for them. --ablate turns prompts beside streams, drafts and cuts on and off, alone and together.
+With --requests, requests arrive at their times, in tokens of prompt and answer, and a model may
+draft for them. --ablate turns prompts beside streams, drafts and cuts on and off, alone and
+together.
 
 The devices of a live engine are simulated warm, as they are measured: all graphs are prepared.
 Their power and other load are unknown: energy is null, and --interference and --fast-sync off are

@@ -8,7 +8,7 @@ use super::*;
 fn composite(text: &str) -> Composite {
     let mut scenario = Scenario::new("phone").expect("a preset");
     scenario.set("model", "layers=8,dim=512,ffn=1536,heads=8,vocab=4096").expect("a shape");
-    scenario.set("strategy", "layer-level").expect("a strategy");
+    scenario.set("strategy", "pipe").expect("a strategy");
     Composite::new(scenario, requests(text).expect("requests"))
 }
 
@@ -16,14 +16,14 @@ fn drafted(text: &str, rate: f64) -> Composite {
     let draft = DraftSettings {
         model: "layers=4,dim=384,ffn=768,heads=4,vocab=4096".to_owned(),
         device: None,
-        acceptance: Acceptance::Independent { rate, seed: 1 },
+        acceptance: Acceptance::Independent { rate, seed: 0 },
         schedule: Schedule::Asynchronous,
         length: None,
     };
     Composite { draft: Some(draft), ..composite(text) }
 }
 
-const BOTH: &str = "2x30+60,400+1@200ms,700+1@200ms";
+const BOTH: &str = "2x30+120,2x900+1@200ms";
 
 fn counts(composite: &Composite) -> Vec<DraftStats> {
     let traffic = composite.traffic().expect("traffic");

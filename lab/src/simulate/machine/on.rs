@@ -116,6 +116,7 @@ impl On<'_> {
             kv: pages(&model.kv, size),
             context,
             tokens: &tokens,
+            has_graphs: traffic.is_some_and(|traffic| traffic.rules.has_graphs),
             model,
         };
         let draft = traffic.filter(|traffic| traffic.drafts());
@@ -134,8 +135,6 @@ impl On<'_> {
             env: Some(Environment {
                 hand_over: self.hand_over(),
                 shapes_only: true,
-                // Routes by the moment differ from run to run, so that not all graphs of many requests are there after one.
-                prepared: traffic.is_some(),
                 ..Environment::default()
             }),
             order: (0..count).collect(),
@@ -160,6 +159,7 @@ impl On<'_> {
             kv: pages(&draft.model.kv, traffic.kv(&draft.model.kv)),
             context: traffic.draft_context(),
             tokens,
+            has_graphs: traffic.rules.has_graphs,
             model: draft.model.clone(),
         })
     }
@@ -170,7 +170,7 @@ impl On<'_> {
 
     /// A model on the devices.
     fn model(&self, placed: Placed<'_>) -> Result<VirtualModel, SimulateError> {
-        let Placed { number, model, infos, strategy, kv, context, tokens } = placed;
+        let Placed { number, model, infos, strategy, kv, context, tokens, has_graphs } = placed;
         let graph = &model.workload.graph;
         let times = self.devices.times(graph)?;
         let copy_rate = self.machine.copy.value * 1e9;
@@ -178,7 +178,7 @@ impl On<'_> {
         let own = self.devices.own.iter().map(|device| device.name().to_owned()).collect();
         let chunk_rows = self.scenario.chunk.unwrap_or_else(|| self.devices.chunk_rows());
         let device = |(info, time): (&DeviceInfo, Arc<dyn TimeModel>)| {
-            let device = ShapeOnlyDevice::new(info, graph).yielding(tokens);
+            let device = ShapeOnlyDevice::new(info, graph).yielding(tokens).prepared(has_graphs);
             SimulatedDevice { device: Box::new(ShapeQueue::new(info.clone(), device)), time }
         };
         let on = infos.iter().zip(times).map(device).collect();
@@ -207,4 +207,5 @@ struct Placed<'a> {
     kv: KvPages,
     context: usize,
     tokens: &'a Tokens,
+    has_graphs: bool,
 }
