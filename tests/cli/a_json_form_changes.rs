@@ -203,9 +203,9 @@ fn inspect_says_how_many_experts_there_are() {
 fn plan_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let plan = ["plan", "-m", &llama, "-p", "135", "--device", "phone", "--json"];
-    let explained = json(
-        &[&plan[..], &["--explain", "--strategy", "sequence-cut", "--draft", "self:q8_0"]].concat(),
-    );
+    let more = ["--explain", "--strategy", "sequence-cut", "--draft", "self:q8_0"];
+    let beside = ["--with", "streams=1,prompts=135"];
+    let explained = json(&[&plan[..], &more, &beside].concat());
     // Devices without memory of their own need no transfers.
     assert_documented("plan", &explained, &["matrices", "transfers"]);
     let mut kinds = explained["chunks"][0]["kinds"].as_array().expect("kinds").iter();

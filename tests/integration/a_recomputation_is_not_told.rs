@@ -40,9 +40,10 @@ async fn known_tokens_are_cached_or_computed_again() {
             assert_eq!(known, common as usize, "{name}: {found:?}");
             assert_eq!(found.recomputed_tokens > 0, has_state, "{name}: {found:?}");
         }
-        // The two parted behind 75 tokens, where states are kept since.
+        // States are kept at the last border of pages since, before the place where the two parted.
         let again = times(&engine, &text(75, 11)).await;
-        assert_eq!((again.cached_tokens, again.recomputed_tokens), (75, 0), "{name}");
+        let expected = if has_state { (64, 11) } else { (75, 0) };
+        assert_eq!((again.cached_tokens, again.recomputed_tokens), expected, "{name}");
         let all = engine.stats().await.expect("the state").all;
         assert_eq!(all.recomputed_tokens > 0, has_state, "{name}");
     }
@@ -61,5 +62,5 @@ async fn a_running_request_is_reported_with_its_counts() {
     assert_eq!(running.prompt_tokens, 90);
     assert_eq!(running.computed_tokens, 90);
     assert_eq!(running.cached_tokens + running.recomputed_tokens, 50);
-    assert!((3..=200).contains(&running.generated_tokens), "{running:?}");
+    assert!((1..=200).contains(&running.generated_tokens), "{running:?}");
 }

@@ -19,7 +19,7 @@ mod worker;
 
 pub(super) use prepare::PrepareTrace;
 pub(super) use scheduler::SchedulerTrace;
-pub(super) use tags::{stage_activity, stage_name, stage_tags};
+pub(super) use tags::{phase_of, stage_activity, stage_name, stage_tags};
 pub(super) use worker::WorkerTrace;
 
 /// One actor's connection to a recorder: its lane and its writer.

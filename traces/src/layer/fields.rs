@@ -6,7 +6,7 @@ use tracing_core::Event;
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Record};
 
-use crate::event::{Activity, DraftRole, LaneKind, Milestone, Tags};
+use crate::event::{Activity, ChunkPhase, DraftRole, LaneKind, Milestone, Tags};
 
 /// Characters of an event's message that are kept as the name of its mark.
 const MESSAGE_MAX: usize = 80;
@@ -15,7 +15,8 @@ const MESSAGE_MAX: usize = 80;
 const NAME: &str = "timeline.name";
 
 /// Fields that are texts.
-const TEXTS: [&str; 7] = ["device", "lane", "activity", "role", "milestone", "message", NAME];
+const TEXTS: [&str; 8] =
+    ["device", "lane", "activity", "role", "phase", "milestone", "message", NAME];
 
 /// The lane that a span or event names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +125,9 @@ impl Fields {
                 self.activity = known.copied().unwrap_or(self.activity);
             }
             "role" => self.tags.role = DraftRole::ALL.iter().find(|it| it.name() == text).copied(),
+            "phase" => {
+                self.tags.phase = ChunkPhase::ALL.iter().find(|it| it.name() == text).copied();
+            }
             NAME if !self.is_event => self.name = Some(text.to_owned()),
             "milestone" if self.is_event => {
                 self.milestone = Milestone::ALL.iter().find(|it| it.name() == text).copied();

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lapwing_kernels::device::DeviceError;
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::event::{Activity, DraftRole, Milestone};
+use lapwing_traces::event::{Activity, ChunkPhase, DraftRole, Milestone};
 use tracing::Span;
 use tracing::field::Empty;
 use tracing::span::EnteredSpan;
 
 use crate::decide::{DecideError, Decision};
-use crate::drive::record::{stage_activity, stage_name, stage_tags};
+use crate::drive::record::{phase_of, stage_activity, stage_name, stage_tags};
 use crate::message::{Chunk, Delivery};
 
 /// The span of a stage on a device, or of the device's part of one.
@@ -31,6 +31,7 @@ pub(super) fn stage(delivery: &Delivery, device: &str, graph: &Graph) -> Span {
         request = tags.request,
         layer = tags.layer,
         role = tags.role.map(DraftRole::name),
+        phase = tags.phase.map(ChunkPhase::name),
         rows = tags.rows,
         epoch = tags.epoch,
         bytes = tags.bytes,
@@ -63,6 +64,7 @@ pub(super) fn sample(chunk: &Chunk, device: &str) -> EnteredSpan {
         chunk = chunk.id,
         stage = chunk.cursor,
         role = chunk.role().map(DraftRole::name),
+        phase = phase_of(chunk).name(),
         rows = chunk.batch().rows(),
     );
     span.entered()
@@ -81,6 +83,7 @@ pub(super) fn merge(chunk: &Chunk, device: &str) -> EnteredSpan {
         chunk = chunk.id,
         stage = chunk.cursor,
         role = chunk.role().map(DraftRole::name),
+        phase = phase_of(chunk).name(),
         rows = chunk.batch().rows(),
     );
     span.entered()

@@ -58,7 +58,7 @@ pub(in crate::drive) fn stage_tags(
 }
 
 /// Which rows a chunk has, as recordings say it.
-pub(super) fn phase_of(chunk: &Chunk) -> ChunkPhase {
+pub(in crate::drive) fn phase_of(chunk: &Chunk) -> ChunkPhase {
     match chunk.phase {
         Phase::Prefill => ChunkPhase::Prefill,
         Phase::Decode => ChunkPhase::Decode,

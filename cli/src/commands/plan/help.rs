@@ -19,9 +19,9 @@ accepted, and why.
 
 With --with, the prompt arrives while other prompts are computed and streams generate. The table has
 the routes that its first chunk may take: its time alone, when it ends beside what the devices have
-to do, and the time of all prompts if each chunk takes such a route, beside the bound, which is the
-least time of these prompts on these devices on any routes and in any order, without the steps of the
-streams. The last line is that of chunks that each take the route on which they end first, as they do.
+to do, and the time of all prompts if each chunk takes such a route, beside the bound: the least
+time of these prompts on these devices, on any routes and in any order, without the steps of the
+streams. The last line is that of chunks that each take the route on which they end first.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
