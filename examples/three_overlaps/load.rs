@@ -8,12 +8,12 @@ use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope
 use lapwing::{Activations, Engine, EngineBuilder, Error, Prompt, Request, Shutdown, TokenStream};
 
 /// One drafts, one has the steps of streams and attention, and one the matmuls of prompts.
-pub const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=0.2,gbps=0.025,submit=0,idle-submit=0,sync=0\
+pub(crate) const DEVICES: &str = "cpu=throttled:kind=cpu,gflops=0.2,gbps=0.025,submit=0,idle-submit=0,sync=0\
     +gpu=throttled:gflops=0.5,gbps=0.04,submit=0,idle-submit=0,sync=0\
     +npu=systolic:gflops=0.03,gbps=0.02,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
 
 /// An engine for a tiny model with values in f32, which is as exact on each device.
-pub fn tiny(devices: &str) -> EngineBuilder {
+pub(crate) fn tiny(devices: &str) -> EngineBuilder {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
     let builder = Engine::builder().model(folder.join("llama.gguf")).context(256);
     builder.activations(Activations::F32).devices(DeviceSpec::list(devices).expect("devices"))
@@ -25,33 +25,33 @@ fn request(number: u32, length: u32, tokens: usize) -> Request {
 }
 
 /// Two streams, and two prompts that fill most of the context.
-pub fn load() -> Load {
+pub(crate) fn load() -> Load {
     let streams = (0..2).map(|number| request(number, 8, 120)).collect();
     Load { streams, prompts: (0..2).map(|number| request(100 + number, 240, 1)).collect() }
 }
 
 /// What is asked.
-pub struct Load {
+pub(crate) struct Load {
     /// They come first.
-    pub streams: Vec<Request>,
+    pub(crate) streams: Vec<Request>,
     /// They come once each stream has its first token.
-    pub prompts: Vec<Request>,
+    pub(crate) prompts: Vec<Request>,
 }
 
 /// A recorded run.
-pub struct Run {
+pub(crate) struct Run {
     /// From the first stream to the last token.
-    pub timeline: Timeline,
+    pub(crate) timeline: Timeline,
     /// Of the timeline.
-    pub analysis: Analysis,
+    pub(crate) analysis: Analysis,
     /// Of both.
-    pub report: Report,
+    pub(crate) report: Report,
     /// Token ids of the streams, then those of the prompts.
-    pub ids: Vec<Vec<u32>>,
+    pub(crate) ids: Vec<Vec<u32>>,
 }
 
 /// Runs and records a load. What the first requests prepare, such as graphs, is not recorded.
-pub async fn run(builder: EngineBuilder, load: Load) -> Result<Run, Error> {
+pub(crate) async fn run(builder: EngineBuilder, load: Load) -> Result<Run, Error> {
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     let engine = builder.wait_for_graphs(true).recorder(recorder.clone()).build().await?;
     let first = [load.prompts.first(), load.streams.first()];
