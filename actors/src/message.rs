@@ -247,8 +247,6 @@ pub enum SchedulerMessage {
     Prepared(Box<GraphsPrepared>),
     /// The time of a rest is over ([`crate::scheduler::SchedulerEffect::Rest`]).
     Rested,
-    /// The time for which the scheduler has asked has come ([`crate::scheduler::SchedulerEffect::Alarm`]).
-    Alarm,
     /// A stream was dropped, so that cancelled requests are to be removed; or a caller asks for the engine's state.
     Wake,
     /// Compute the rows of a sequence from a position on again.

@@ -79,7 +79,6 @@ impl Scheduler {
                 self.graphs.on_prepared(*prepared);
             }
             SchedulerMessage::Rested => self.moments.on_rested(),
-            SchedulerMessage::Alarm => self.pace.held.on_alarm(),
             SchedulerMessage::Wake => {}
             SchedulerMessage::RollBack(roll_back) => self.on_roll_back(roll_back, &mut effects),
             SchedulerMessage::ActorDied(error) => {
@@ -95,7 +94,6 @@ impl Scheduler {
         }
         self.drop_cancelled(&mut effects);
         self.dispatch(now, &mut effects);
-        effects.extend(self.pace.held.ask());
         if self.is_over() {
             effects.push(SchedulerEffect::Stop);
         }
@@ -254,7 +252,6 @@ impl Scheduler {
     /// Admits requests and sends chunks while there are permits.
     fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         self.running.iter_mut().for_each(|sequence| sequence.lacks_graphs = false);
-        self.pace.held.clear();
         self.give_turn(now);
         loop {
             self.admit(now, effects);

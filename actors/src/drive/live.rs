@@ -99,8 +99,6 @@ impl Live {
             recorder: recorder.clone(),
             ending: Arc::clone(&live.ending),
             asked: Arc::clone(&live.asked),
-            alarm: None,
-            heeded: None,
             latest: None,
         };
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);

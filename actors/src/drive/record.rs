@@ -180,8 +180,7 @@ impl CallerTrace {
             SchedulerMessage::ActorDied(_) => (self.names.died, false),
             SchedulerMessage::Progress(_)
             | SchedulerMessage::Prepared(_)
-            | SchedulerMessage::Rested
-            | SchedulerMessage::Alarm => {
+            | SchedulerMessage::Rested => {
                 return Traced::untraced(message);
             }
         };

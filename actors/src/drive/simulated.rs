@@ -47,8 +47,6 @@ pub struct Simulation {
     slots: SlotPool,
     copy_rate: f64,
     events: BinaryHeap<Event>,
-    /// Time at which the scheduler has asked to be woken.
-    alarm: Option<Nanos>,
     next_event: u64,
     /// Number of pending events other than frames.
     work: usize,
@@ -96,7 +94,7 @@ impl Simulation {
         let waiting: usize = self.actors.iter().map(|actor| actor.worker.waiting()).sum();
         let running = self.sharing.as_ref().map_or(0, Sharing::in_flight);
         let queued: usize = self.actors.iter().map(|actor| actor.queue.len()).sum();
-        self.events.len() + usize::from(self.alarm.is_some()) + waiting + running + queued
+        self.events.len() + waiting + running + queued
     }
 
     /// Number of slots whose values have not been released.
@@ -111,8 +109,7 @@ impl Simulation {
 
     /// Time of the next event.
     pub fn next_at(&self) -> Option<Nanos> {
-        let event = self.events.peek().map(|event| event.at);
-        event.into_iter().chain(self.alarm).min()
+        self.events.peek().map(|event| event.at)
     }
 
     /// The recorder, in virtual time; off at first.
@@ -137,12 +134,6 @@ impl Simulation {
 
     /// Handles the next event; `false` when there is none.
     pub fn step(&mut self) -> bool {
-        let is_first = |alarm: &Nanos| self.events.peek().is_none_or(|event| *alarm < event.at);
-        if let Some(alarm) = self.alarm.take_if(|alarm| is_first(alarm)) {
-            self.clock.0.store(alarm.0, Memory::Relaxed);
-            self.on_scheduler(Traced::untraced(SchedulerMessage::Alarm));
-            return true;
-        }
         let Some(event) = self.events.pop() else { return false };
         self.clock.0.store(event.at.0, Memory::Relaxed);
         self.work -= usize::from(event.what.is_work());
@@ -226,7 +217,6 @@ impl Simulation {
                     let rested = Traced::untraced(SchedulerMessage::Rested);
                     self.push(at, What::Scheduler(Box::new(rested)));
                 }
-                SchedulerEffect::Alarm(at) => self.alarm = at.map(|at| at.max(self.now())),
                 SchedulerEffect::Emit(emission) => {
                     let outgoing = self.trace.emit(emission);
                     self.deliver(outgoing);

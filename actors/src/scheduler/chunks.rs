@@ -53,7 +53,6 @@ impl Scheduler {
     ) -> NextChunk {
         let mut permit = Some(permit);
         self.pace.has_held = false;
-        self.pace.held.clear();
         let next = self.next_chunk_of_any(&mut permit, false, effects);
         // With nothing in flight, no message would come for which held rows could wait.
         let has_held = self.pace.has_held || self.running.iter().any(Sequence::gives_way);
@@ -110,7 +109,6 @@ impl Scheduler {
         let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
             match self.route_for(&selection) {
-                Ok((chosen, Readiness::Ready)) if self.is_held(&selection, &chosen) => {}
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }

@@ -32,8 +32,6 @@ pub enum SchedulerEffect {
     Prepare(Traced<PrepareGraphs>),
     /// Have a device's preparation lane send [`crate::message::SchedulerMessage::Rested`] at that time.
     Rest(DeviceId, Nanos),
-    /// Send [`crate::message::SchedulerMessage::Alarm`] at that time, in place of the time asked for before; or never.
-    Alarm(Option<Nanos>),
     /// Send an event to a caller.
     Emit(Traced<Emission>),
     /// Record an event of a request.

@@ -5,13 +5,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
+use lapwing_plan::pace::STEPS_WAITED;
 use lapwing_plan::{Phase, Route};
 use lapwing_traces::Nanos;
 
 use super::effect::RouteChosen;
 use super::graphs::Readiness;
-use super::pace::hold::StepTimes;
-use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::{Computing, DeviceSet, Life, Runs};
@@ -32,12 +31,8 @@ pub(super) struct Chosen {
     pub(super) haste: Haste,
     /// Whether it is a step of streams.
     is_step: bool,
-    /// How long the streams of a step may wait; `None` for other chunks.
-    step: Option<StepTimes>,
-    /// Whether it has prompt rows of requests that give way to none.
-    has_prompts: bool,
-    /// How long a step may be held back while prompts use its devices.
-    hold: Option<Duration>,
+    /// How long the streams of a step may wait for its end, in ns; `None` for other chunks.
+    allowed: Option<f64>,
 }
 
 impl Chosen {
@@ -56,13 +51,8 @@ impl Chosen {
 
     /// How long a step may let others pass, so that its streams have their tokens just in time.
     pub(super) fn spare(&self) -> Duration {
-        let left = self.step.map_or(Duration::ZERO, |step| Duration::from_nanos(step.left as u64));
-        left.saturating_sub(self.choice.end)
-    }
-
-    /// How long a step is held back, if prompts that are in flight use its devices meanwhile.
-    pub(super) fn hold(&self) -> Option<Duration> {
-        self.hold
+        let allowed = self.allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
+        allowed.saturating_sub(self.choice.end)
     }
 
     /// What a recording may tell of it; `None` if there was no choice.
@@ -100,11 +90,13 @@ pub(super) struct SentChunk<'a> {
 impl Flight {
     /// Makes a step due that would wait too long for a chunk which is sent after it.
     fn pass(&mut self, later: &Chosen) {
-        let Chosen { step: Some(step), haste: Haste::Step, .. } = self.chosen else { return };
+        let Chosen { allowed: Some(allowed), haste: Haste::Step, .. } = self.chosen else {
+            return;
+        };
         let lanes = self.chosen.candidate().lanes.iter().zip(&*later.candidate().lanes);
         let shared = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, later)| later.time);
         let wait = shared.sum::<Duration>().as_nanos() as f64;
-        if wait > step.left
+        if wait > allowed
             && let Some(life) = self.life.upgrade()
         {
             life.make_due();
@@ -187,8 +179,8 @@ impl Lanes {
             return None;
         }
         let told = chosen.told();
-        if let Some(step) = chosen.step {
-            self.steps.record(&chosen.candidate().lanes, step.gap, now);
+        if chosen.allowed.is_some() {
+            self.steps.record(&chosen.candidate().lanes, now);
         }
         for flight in &mut self.flights {
             flight.is_alone = false;
@@ -206,14 +198,6 @@ impl Lanes {
             runs: sent.runs.clone(),
         });
         told
-    }
-
-    /// Whether prompts in flight have work on a device of a route.
-    fn prompts_use(&self, candidate: &Candidate) -> bool {
-        let prompts = self.flights.iter().filter(|flight| flight.chosen.has_prompts);
-        let mut lanes =
-            prompts.flat_map(|it| it.chosen.candidate().lanes.iter().zip(&*candidate.lanes));
-        lanes.any(|(of_prompt, own)| !of_prompt.time.is_zero() && !own.time.is_zero())
     }
 
     /// Records that a chunk has ended; `is_whole` says whether all of it was computed.
@@ -248,9 +232,9 @@ impl Scheduler {
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
         let is_step = selection.shape.phase == Phase::Decode;
         let may_pass = is_step && sequences.all(|sequence| sequence.in_flight == 0);
-        let step = may_pass.then(|| self.times_of_step(selection, &candidates));
-        let (mut choice, mut hold) = (Choice { at: 0, end: alone, first: alone }, None);
-        let mut haste = if step.is_some() { Haste::Step } else { Haste::InTurn };
+        let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
+        let mut choice = Choice { at: 0, end: alone, first: alone };
+        let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
             let is_ready = |candidate: &Candidate| {
@@ -259,19 +243,24 @@ impl Scheduler {
             choice = moment.choose(&candidates, haste, is_ready);
             let in_turn = |at: usize| moment.end_of(&candidates[at], Haste::InTurn);
             (choice.end, choice.first) = (in_turn(choice.at), in_turn(0));
-            if let Some(step) = step {
-                let due = moment.choose(&candidates, Haste::Due, is_ready);
-                let is_shared = self.lanes.prompts_use(&candidates[choice.at]);
-                hold = step.hold(due.end).filter(|_| is_shared && self.may_hold(selection));
-                if choice.end.as_nanos() as f64 > step.left {
-                    (haste, choice) = (Haste::Due, due);
-                }
+            if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
+                haste = Haste::Due;
+                choice = moment.choose(&candidates, haste, is_ready);
             }
             self.lanes.moment = moment;
         }
-        let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
-        let has_prompts = selection.prompts > 0 && !sequences.all(Sequence::gives_way);
-        (Chosen { candidates, choice, haste, is_step, step, has_prompts, hold }, first)
+        (Chosen { candidates, choice, haste, is_step, allowed }, first)
+    }
+
+    /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as
+    /// the step takes alone.
+    fn time_for_step(&self, step: &Selection, candidates: &[Candidate]) -> f64 {
+        let streams = step.rows.iter().map(|(at, _)| &self.running[*at]);
+        let due = streams.filter_map(|stream| {
+            self.gap_of(stream).map(|gap| self.time_left(stream, gap).max(0.0))
+        });
+        let alone = candidates.iter().map(|it| it.alone.as_nanos() as f64).fold(f64::MAX, f64::min);
+        due.min_by(f64::total_cmp).unwrap_or((1.0 + STEPS_WAITED) * alone)
     }
 }
 

@@ -21,8 +21,6 @@ use lapwing_plan::pace::{
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
-mod held_steps;
-pub(super) mod hold;
 mod slack;
 pub(super) mod targets;
 

@@ -41,8 +41,6 @@ impl Scheduler {
             Some(StallCause::PolicyBarrier)
         } else if !sequence.has_pages(&model.kv) {
             Some(StallCause::SlotPool)
-        } else if self.pace.held.is_any() {
-            Some(StallCause::PolicyBarrier)
         } else {
             Some(StallCause::BackPressure)
         }

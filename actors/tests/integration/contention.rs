@@ -5,11 +5,45 @@ use std::time::Duration;
 
 use lapwing_actors::drive::simulated::{Environment, Noise};
 use lapwing_actors::scheduler::StageErrors;
+use lapwing_plan::strategy::{ChunkShape, PlanInput, Strategy};
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage};
 use lapwing_traces::{Nanos, Recording, Scope};
 
-use crate::held_steps::OneOfThem;
 use crate::support::{Setup, World, foretell, generate, prompt};
+
+/// Each op is a stage of its own; all are on one of the devices, on any of them.
+struct OneOfThem;
+
+impl OneOfThem {
+    fn on(
+        device: usize,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Arc<Route>, PlanError> {
+        let nodes = 0..input.graph.nodes().len();
+        let stages = nodes.map(|node| Stage::whole(DeviceId(device), node..node + 1)).collect();
+        Route::new(stages, format!("on device {device}"), None, input.route_for(shape))
+    }
+}
+
+impl Strategy for OneOfThem {
+    fn name(&self) -> &str {
+        "one-of-them"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        OneOfThem::on(0, input, shape)
+    }
+
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        (0..input.devices.len()).map(|device| OneOfThem::on(device, input, shape)).collect()
+    }
+}
 
 /// Time of a row of an op, in µs, and the bytes that it moves in this time, for each ns.
 const ROW: u64 = 2;

@@ -15,7 +15,6 @@ mod drafts_by_predictor;
 mod embed;
 mod failure;
 mod failure_in_plans;
-mod held_steps;
 mod holds;
 mod invariance;
 mod known_policies;

@@ -33,7 +33,7 @@ pub(crate) fn micros(micros: u64) -> Duration {
 }
 
 /// A prompt of so many tokens after which at least `least` tokens are generated.
-pub(crate) fn long_answer(tokens: usize, least: usize) -> Vec<u32> {
+fn long_answer(tokens: usize, least: usize) -> Vec<u32> {
     let is_long = |ids: &Vec<u32>| foretell(ids, least).0.len() == least;
     (0..).map(|seed| prompt(seed, tokens)).find(is_long).expect("one of them")
 }
@@ -48,7 +48,7 @@ pub(crate) fn arrivals(recording: &Recording, request: u64) -> Vec<u64> {
 }
 
 /// The longest time between two tokens of a request.
-pub(crate) fn worst_gap(recording: &Recording, request: u64) -> u64 {
+fn worst_gap(recording: &Recording, request: u64) -> u64 {
     let arrivals = arrivals(recording, request);
     arrivals.windows(2).map(|pair| pair[1] - pair[0]).max().expect("tokens")
 }
@@ -59,7 +59,7 @@ fn chunk_rows(recording: &Recording) -> Vec<u32> {
 }
 
 /// Rows of all chunks.
-pub(crate) fn all_chunk_rows(recording: &Recording) -> Vec<u32> {
+fn all_chunk_rows(recording: &Recording) -> Vec<u32> {
     let timeline = Timeline::new(recording);
     let spans = timeline.outer().map(|span| &timeline.spans[span]);
     let computes = spans.filter(|span| span.tags.chunk.is_some() && span.tags.flops > 0);

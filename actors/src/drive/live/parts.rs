@@ -37,9 +37,9 @@ pub struct LiveParts {
 impl LiveParts {
     /// Most messages that the scheduler's mailbox holds: one Submit per admission permit, two Progress per chunk
     /// permit (a permit is free before its Progress is read), GraphsPrepared or Rested and two ActorDied per
-    /// device, one Wake, one Alarm, and one Shutdown of each kind.
+    /// device, one Wake, and one Shutdown of each kind.
     pub(super) fn messages_max(&self) -> usize {
-        self.requests_max + 2 * self.permits + 3 * self.devices.len() + 4
+        self.requests_max + 2 * self.permits + 3 * self.devices.len() + 3
     }
 }
 

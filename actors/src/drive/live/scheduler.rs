@@ -57,14 +57,9 @@ impl SharedScheduler {
         // The scheduler's own thread reports a scheduler that has died.
         let Some(mut scheduler) = idle else { return self.post(posted) };
         let waited = scheduler.as_ref().and_then(LiveScheduler::idle);
-        let goes_on = take(&mut scheduler, posted, waited)?;
-        let is_earlier = scheduler.as_mut().is_some_and(LiveScheduler::has_earlier_alarm);
-        drop(scheduler);
-        if !goes_on {
+        if !take(&mut scheduler, posted, waited)? {
+            drop(scheduler);
             self.mailbox.nudge(Traced::untraced(SchedulerMessage::Wake));
-        } else if is_earlier {
-            // Its own thread would wait for too long.
-            self.mailbox.nudge(Traced::untraced(SchedulerMessage::Alarm));
         }
         Ok(())
     }
@@ -80,15 +75,10 @@ impl SharedScheduler {
         inbox: Inbox<Traced<SchedulerMessage>>,
         link: &Link,
     ) -> Result<(), RunError> {
-        let (mut waiter, mut alarm) = (link.waiter(), None);
+        let mut waiter = link.waiter();
         loop {
             let recorded = self.recorder.scope() != Scope::Off;
-            let received = match alarm {
-                None => inbox.recv(&mut waiter, WaitKey::default()),
-                Some(at) => inbox.recv_until(&mut waiter, at).map(|message| {
-                    (message.unwrap_or_else(|| Traced::untraced(SchedulerMessage::Alarm)), None)
-                }),
-            };
+            let received = inbox.recv(&mut waiter, WaitKey::default());
             let Ok((posted, waited)) = received else { return Ok(()) };
             let mut scheduler = self.scheduler.lock().map_err(|poisoned| {
                 let error = panicked(&posted.message);
@@ -100,7 +90,6 @@ impl SharedScheduler {
             if !take(&mut scheduler, posted, waited)? {
                 return Ok(());
             }
-            alarm = scheduler.as_mut().and_then(LiveScheduler::heed_alarm);
         }
     }
 }
@@ -153,10 +142,6 @@ pub(super) struct LiveScheduler {
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
     pub(super) asked: Arc<Asked>,
-    /// Time at which it has asked to be woken.
-    pub(super) alarm: Option<Nanos>,
-    /// Time until which its own thread waits for messages at most.
-    pub(super) heeded: Option<Nanos>,
     /// Time at which it finished its latest message, if recording was on.
     pub(super) latest: Option<Nanos>,
 }
@@ -179,22 +164,6 @@ impl LiveScheduler {
         }
     }
 
-    /// The alarm until which its own thread is to wait.
-    fn heed_alarm(&mut self) -> Option<Nanos> {
-        self.heeded = self.alarm;
-        self.heeded
-    }
-
-    /// Whether its own thread waits beyond the alarm and is to be told so, once for each alarm.
-    fn has_earlier_alarm(&mut self) -> bool {
-        let Some(alarm) = self.alarm else { return false };
-        let is_earlier = self.heeded.is_none_or(|heeded| alarm < heeded);
-        if is_earlier {
-            self.heeded = Some(alarm);
-        }
-        is_earlier
-    }
-
     /// Handles a message that arrived after the wait `waited`; returns whether the scheduler continues.
     fn take(
         &mut self,
@@ -208,8 +177,6 @@ impl LiveScheduler {
             SchedulerMessage::Wake => {
                 self.ending.waking.swap(false, Ordering::AcqRel);
             }
-            // The scheduler asks again for a time that has not come.
-            SchedulerMessage::Alarm => self.alarm = None,
             SchedulerMessage::ActorDied(error) => {
                 let _ = self.ending.cause.set(error.clone());
             }
@@ -260,7 +227,6 @@ impl LiveScheduler {
                 return Ok(answer.map(Traced::untraced));
             }
             SchedulerEffect::Rest(device, at) => self.lanes.rest(device, at)?,
-            SchedulerEffect::Alarm(at) => self.alarm = at,
             SchedulerEffect::Emit(emission) => {
                 let Outgoing { sink, event } = self.trace.emit(emission);
                 sink.send(event);

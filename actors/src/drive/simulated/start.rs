@@ -69,7 +69,6 @@ impl Simulation {
             slots,
             copy_rate,
             events: BinaryHeap::new(),
-            alarm: None,
             next_event: 0,
             work: 0,
             sharing: None,

@@ -12,29 +12,26 @@ pub(super) struct Steps {
     latest: Nanos,
     /// Mean time from one to the next, in ns.
     period: f64,
-    /// Time from one to the next, in ns, while prompts use the same devices.
-    gap: f64,
 }
 
 impl Steps {
-    /// Records a step that is sent, with its work on each device, and for how long its streams may wait from token to token.
-    pub(super) fn record(&mut self, lanes: &Arc<[LaneWork]>, gap: f64, now: Nanos) {
+    /// Records a step that is sent, with its work on each device.
+    pub(super) fn record(&mut self, lanes: &Arc<[LaneWork]>, now: Nanos) {
         let period = now.since(self.latest).as_nanos() as f64;
         // A stream that begins says nothing of the time between its steps.
         let is_next = self.period > 0.0 && period < PERIODS_MOST * self.period;
         let known = if is_next { self.period } else { period.min(PERIOD_FIRST) };
         self.period = known + WEIGHT * (period.min(PERIODS_MOST * known) - known);
-        (self.latest, self.lanes, self.gap) = (now, Arc::clone(lanes), gap);
+        (self.latest, self.lanes) = (now, Arc::clone(lanes));
     }
 
-    /// What steps take of each device that prompts use, too; nothing once there have been none for a while.
+    /// What steps take of each device; nothing once there have been none for a while.
     pub(super) fn load(&self, now: Nanos, loads: &mut Vec<StepLoad>) {
         loads.clear();
         if now.since(self.latest).as_nanos() as f64 > PERIODS_MOST * self.period {
             return;
         }
-        // Beside prompts, steps are held back.
-        let period = self.period.max(self.gap).max(1.0);
+        let period = self.period.max(1.0);
         let of = |lane: &LaneWork| StepLoad {
             share: (lane.time.as_nanos() as f64 / period).min(1.0),
             part: lane.mean(),

@@ -34,9 +34,7 @@ fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
         choice: Choice { at: 0, end, first: end },
         haste: Haste::InTurn,
         is_step: false,
-        step: None,
-        has_prompts: true,
-        hold: None,
+        allowed: None,
     };
     let life = Arc::default();
     lanes.on_sent(SentChunk { id: 1, life: &life, runs: &None }, chosen, Nanos(0));

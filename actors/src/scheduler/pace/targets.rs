@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lapwing_traces::Nanos;
 
-use super::hold::Held;
 use crate::scheduler::chunk_times::ChunkTimes;
 use crate::stats::PaceStats;
 
@@ -18,8 +17,6 @@ pub(in crate::scheduler) struct Pace {
     pub(in crate::scheduler) times: ChunkTimes,
     /// Whether prompt rows were held back since the flag was cleared.
     pub(in crate::scheduler) has_held: bool,
-    /// The steps that wait until their streams need them.
-    pub(in crate::scheduler) held: Held,
     /// Whether the rows that are being selected are not held back.
     pub(in crate::scheduler) is_forced: bool,
     /// Time at which background work got its latest turn.
