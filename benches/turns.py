@@ -47,7 +47,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: 3)")
     parser.add_argument("--vocabulary", type=int, default=32000, help="ids are below this (default: 32000)")
     parser.add_argument("--serve", default="", metavar="OPTIONS", help="more options of `lapwing serve`")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def wait(ask, server):
