@@ -9,8 +9,8 @@ ids must be llama.cpp's but where its two best logits are nearly equal, and the 
 tolerance. A model that Lapwing refuses must be refused by name. OPTIONS are more options of the server, such as
 `--chunk 48 --draft ngram`. Prompts longer than a model's context are only for the files that are written anew.
 
-Six differ for reasons of the files: `pangu-embedded`, `refact` and `ernie4_5-moe` have factors of frequencies or biases that llama.cpp
-reads and does not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, `cogvlm` has fewer
+Seven differ for reasons of the files: `pangu-embedded`, `refact`, `ernie4_5-moe` and `falcon-h1` have factors of frequencies or biases that
+llama.cpp reads and does not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, `cogvlm` has fewer
 rotary dimensions than a head, of which llama.cpp rotates all, and `baichuan` has neither 32 layers, which rotate in llama.cpp, nor 40.
 """
 
