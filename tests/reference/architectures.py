@@ -1,13 +1,15 @@
 """Compares Lapwing with llama.cpp on the random models that llama.cpp's own test writes, one of each architecture.
 
 usage: python3 architectures.py LAPWING REFERENCE TEST_ARCHS [--seeds N] [--only REGEX] [--prompts N,...] [--serve OPTIONS]
+       python3 architectures.py LAPWING REFERENCE --models FILE.gguf... [--prompts N,...] [--serve OPTIONS]
 
 LAPWING is the program, REFERENCE and TEST_ARCHS are built by build.sh. Each model is compared as it is; without the factors of
 its matrices, of which llama.cpp's graphs of most architectures leave out some; and retuned, so that every op matters: matrices
 N(0, 1/sqrt(in)), those of queries and keys times 3, norms 1 + 0.2·N, biases 0.5·N. After each prompt (of 1, 17 and 70 ids) 16 greedy
 ids must be llama.cpp's but where its two best logits are nearly equal, and the five best log-probabilities must be within the
 tolerance. A model that Lapwing refuses must be refused by name. OPTIONS are more options of the server, such as
-`--chunk 48 --draft ngram`. Prompts longer than a model's context are only for the files that are written anew.
+`--chunk 48 --draft lookup`. Prompts longer than a model's context are only for the files that are written anew. The second form compares
+files as they are, with contexts that are long enough, such as those of the folder tiny.
 
 Seven differ for reasons of the files: `pangu-embedded`, `refact`, `ernie4_5-moe` and `falcon-h1` have factors of frequencies or biases that
 llama.cpp reads and does not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, `cogvlm` has fewer
@@ -173,15 +175,54 @@ def result(options: argparse.Namespace, model: Path, vocabulary: int) -> str:
         server.stop()
 
 
+def widened(source: Path, target: Path, context: int) -> int:
+    """Writes a model with that context at least; returns the size of its vocabulary."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
+    for name, field in reader.fields.items():
+        kind, value = field.types[0], field.contents()
+        if name.startswith("GGUF.") or name == "general.architecture" or value == []:
+            continue
+        if name.endswith(".context_length"):
+            value = max(value, context)
+        writer.add_key_value(name, value, kind, field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return next(int(tensor.shape[1]) for tensor in reader.tensors if tensor.name == "token_embd.weight")
+
+
+def compare_files(options: argparse.Namespace) -> bool:
+    """Whether one of the given files differs."""
+    print("| model | result |\n|---|---|", flush=True)
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        for source in options.models:
+            target = Path(folder) / source.name
+            vocabulary = widened(source, target, max(options.prompts) + STEPS)
+            found = result(options, target, vocabulary)
+            failed |= found.startswith(("WRONG", "FAILED"))
+            print(f"| {source.stem} | {found} |", flush=True)
+            target.unlink()
+    return failed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("lapwing", "reference", "test_archs"):
-        parser.add_argument(name)
+    parser.add_argument("lapwing")
+    parser.add_argument("reference")
+    parser.add_argument("test_archs", nargs="?")
+    parser.add_argument("--models", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--prompts", type=lambda text: [int(number) for number in text.split(",")], default=[1, 17, 70])
     parser.add_argument("--serve", default="")
     options = parser.parse_args()
+    if options.models:
+        sys.exit(compare_files(options))
     failed = False
     print("| model | " + " | ".join(f"seed {seed + 1} | without factors | retuned" for seed in range(options.seeds)) + " |")
     print("|---" * (1 + 3 * options.seeds) + "|", flush=True)
