@@ -28,6 +28,7 @@ import numpy as np  # noqa: E402
 
 import architectures  # noqa: E402
 import tiny_models  # noqa: E402
+from copies import begun, finish  # noqa: E402
 
 WIDE = tiny_models.Model("wide", "llama", width=2048, hidden=5632, heads=32, heads_kv=8, head_width=64)
 FAST = ["Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"]
@@ -70,15 +71,8 @@ def repeated(source: Path, target: Path, layers: int) -> Path:
     reader = gguf.GGUFReader(source)
     architecture = str(reader.fields["general.architecture"].contents())
     period = int(reader.fields[f"{architecture}.block_count"].contents())
-    writer = gguf.GGUFWriter(target, architecture)
-    for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name == "general.architecture":
-            continue
-        kind = field.types[0]
-        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        changed = {"block_count": layers, "context_length": 4096}
-        value = changed.get(name.rsplit(".", 1)[-1], field.contents())
-        writer.add_key_value(name, value, kind, sub)
+    changed = {"block_count": layers, "context_length": 4096}
+    writer = begun(reader, target, lambda name, value: changed.get(name.rsplit(".", 1)[-1], value))
     for tensor in reader.tensors:
         names = [tensor.name]
         if tensor.name.startswith("blk."):
@@ -86,10 +80,7 @@ def repeated(source: Path, target: Path, layers: int) -> Path:
             names = [f"blk.{layer}.{rest}" for layer in range(int(first), layers, period)]
         for name in names:
             writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return target
 
 

@@ -21,7 +21,10 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from gguf import GGUFValueType as Kind
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests/reference"))
+
+from copies import finish, with_a_layer_more  # noqa: E402
 
 LEAST = 0.98
 
@@ -29,37 +32,21 @@ LEAST = 0.98
 def with_predictor(model: Path, path: Path) -> None:
     """Writes the model with a layer more."""
     reader = gguf.GGUFReader(model)
-    arch = reader.fields["general.architecture"].contents()
-    layers = reader.fields[f"{arch}.block_count"].contents()
-    writer = gguf.GGUFWriter(path, arch)
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name in ("general.architecture", f"{arch}.nextn_predict_layers"):
-            continue
-        value, kind = field.contents(), field.types[0]
-        if field.name == f"{arch}.block_count":
-            value = layers + 1
-        if kind == Kind.ARRAY and field.name.startswith(arch) and len(value) == layers:
-            value = [*value, value[-1]]
-        if value != []:
-            writer.add_key_value(field.name, value, kind, field.types[-1] if kind == Kind.ARRAY else None)
-    writer.add_uint32(f"{arch}.nextn_predict_layers", 1)
+    writer, layers = with_a_layer_more(reader, path)
     for tensor in reader.tensors:
         names = [tensor.name]
         if last := re.match(rf"blk\.{layers - 1}\.(.*)", tensor.name):
             names.append(f"blk.{layers}.{last[1]}")
         for name in names:
             writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
-    width = reader.fields[f"{arch}.embedding_length"].contents()
+    width = next(int(tensor.shape[0]) for tensor in reader.tensors if tensor.name == "token_embd.weight")
     rng = np.random.default_rng(7)
     projection = rng.standard_normal((width, 2 * width), dtype=np.float32) / np.sqrt(2 * width)
     kind = gguf.GGMLQuantizationType.Q8_0
     writer.add_tensor(f"blk.{layers}.nextn.eh_proj.weight", gguf.quants.quantize(projection, kind), raw_dtype=kind)
     for norm in ("enorm", "hnorm", "shared_head_norm"):
         writer.add_tensor(f"blk.{layers}.nextn.{norm}.weight", 1 + 0.1 * rng.standard_normal(width, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 def measured(args: argparse.Namespace, model: Path, rate: str) -> dict:

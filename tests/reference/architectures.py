@@ -30,10 +30,14 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
+
+from copies import begun, finish
 
 STEPS = 16
 # Two logits of llama.cpp that are closer than this may come in any order.
@@ -43,22 +47,16 @@ TOLERANCE = 3e-3
 PRECISE = ["--no-flash", "--kv-f32", "--no-repack", "--threads", "1"]
 
 
+def wide(context: int) -> Callable[[str, Any], Any]:
+    """Metadata with that context at least."""
+    return lambda name, value: max(value, context) if name.endswith(".context_length") else value
+
+
 def rewrite(source: Path, target: Path, is_retuned: bool, context: int) -> None:
     """Writes a model with the same shapes, without factors of weights, and with that context at least; retuned, its values make every op
     matter."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
-    for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name == "general.architecture":
-            continue
-        kind = field.types[0]
-        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        if kind == gguf.GGUFValueType.ARRAY and not len(field.contents()):
-            continue
-        value = field.contents()
-        if name.endswith(".context_length"):
-            value = max(value, context)
-        writer.add_key_value(name, value, kind, sub)
+    writer = begun(reader, target, wide(context))
     rng = np.random.default_rng(zlib.crc32(source.name.encode()))
     for tensor in reader.tensors:
         if re.search(r"\.(input_)?scale$|^cls\.", tensor.name):
@@ -76,10 +74,7 @@ def rewrite(source: Path, target: Path, is_retuned: bool, context: int) -> None:
         else:
             values = noise / math.sqrt(shape[-1]) * gain(tensor.name)
         writer.add_tensor(tensor.name, values.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 def gain(name: str) -> float:
@@ -178,20 +173,10 @@ def result(options: argparse.Namespace, model: Path, vocabulary: int) -> str:
 def widened(source: Path, target: Path, context: int) -> int:
     """Writes a model with that context at least; returns the size of its vocabulary."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
-    for name, field in reader.fields.items():
-        kind, value = field.types[0], field.contents()
-        if name.startswith("GGUF.") or name == "general.architecture" or value == []:
-            continue
-        if name.endswith(".context_length"):
-            value = max(value, context)
-        writer.add_key_value(name, value, kind, field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None)
+    writer = begun(reader, target, wide(context))
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return next(int(tensor.shape[1]) for tensor in reader.tensors if tensor.name == "token_embd.weight")
 
 

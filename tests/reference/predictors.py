@@ -15,7 +15,8 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from gguf import GGUFValueType as Kind
+
+from copies import finish, with_a_layer_more
 
 HERE = Path(__file__).parent
 STORED = ["qwen35-mtp", "glm4moe"]
@@ -27,20 +28,7 @@ MADE = {"qwen35moe": [], "qwen3next-split": ["shared_head_norm", "shared_head_he
 def with_predictor(name: str, own: list[str], path: Path) -> None:
     """Writes a tiny model with a layer more."""
     reader = gguf.GGUFReader(HERE / "tiny" / f"{name}.gguf")
-    arch = reader.fields["general.architecture"].contents()
-    layers = reader.fields[f"{arch}.block_count"].contents()
-    writer = gguf.GGUFWriter(path, arch)
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name in ("general.architecture", f"{arch}.nextn_predict_layers"):
-            continue
-        value, kind = field.contents(), field.types[0]
-        if field.name == f"{arch}.block_count":
-            value = layers + 1
-        if kind == Kind.ARRAY and field.name.startswith(arch) and len(value) == layers:
-            value = [*value, value[-1]]
-        if value != []:
-            writer.add_key_value(field.name, value, kind, field.types[-1] if kind == Kind.ARRAY else None)
-    writer.add_uint32(f"{arch}.nextn_predict_layers", 1)
+    writer, layers = with_a_layer_more(reader, path)
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     tensors = {tensor.name: np.array(tensor.data) for tensor in reader.tensors}
     for old, values in tensors.items():
@@ -56,10 +44,7 @@ def with_predictor(name: str, own: list[str], path: Path) -> None:
     for part, values in new.items():
         if part in own or part in ("eh_proj", "enorm", "hnorm"):
             writer.add_tensor(f"blk.{layers}.nextn.{part}.weight", values.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 def predicted(work: Path, name: str, file: Path) -> dict:

@@ -34,7 +34,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// A request without drafts that nobody cancels.
+    /// A request without drafts whose caller does not cancel it.
     pub fn new(at: Nanos, ids: Vec<u32>, tokens: usize) -> Arrival {
         let (client, urgency) = (ClientId::anonymous(), Urgency::default());
         Arrival { at, client, urgency, ids, tokens, drafting: None, cancel: None }

@@ -23,7 +23,7 @@ fn simple_bounds_have_their_closed_forms() {
     // A device that lacks one op takes the other, on which it is best.
     assert!((area(&[&[2e6, NONE], &[4e6, 1e6]]) - 2e6).abs() < 2e3);
     assert!((area(&[&[2e6, NONE], &[4e6, 3e6]]) - (2e6 + 1e6 / 7.0 * 4.0)).abs() < 4e3);
-    // Nobody can run it: nothing is known.
+    // A block that no device can run adds nothing to the bound.
     assert_eq!(area(&[&[NONE, NONE]]), 0.0);
     assert_eq!(lower_bound(&[]), Bound::default());
 }

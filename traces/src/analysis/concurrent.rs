@@ -156,7 +156,7 @@ struct Change {
     begins: bool,
 }
 
-/// What runs at a moment.
+/// The stages that are in progress at one time.
 #[derive(Default)]
 struct Running {
     /// By lane: how many stages of each kind.
