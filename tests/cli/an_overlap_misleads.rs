@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::a_json_form_changes::assert_documented;
 use crate::a_simulation_misleads::{number, simulate};
-use crate::support::{ended, json, lapwing};
+use crate::support::{ended, json, lapwing, model};
 
 /// A model and a draft model a hundredth of the size of those on a phone, two streams, and then two prompts.
 const SCENARIO: [&str; 10] = [
@@ -85,5 +85,18 @@ fn impossible_requests_are_refused() {
         let ended = ended(lapwing(&[&["simulate"], args].concat()));
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?} {ended:?}");
         assert!(ended.stderr.contains(says), "{args:?} {ended:?}");
+    }
+}
+
+#[test]
+fn lengths_are_those_of_the_requests() {
+    let llama = model("llama.gguf");
+    let one = ["simulate", "--soc", "phone", "--model", &llama];
+    let requests = [&one[..], &["--requests", "30+20"]].concat();
+    // A single prompt has 256 tokens unless -p says otherwise, as many as the context of this model.
+    for (args, exceeds) in [(&one[..], true), (&requests, false)] {
+        let ended = ended(lapwing(args));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.stderr.contains("exceed the context"), exceeds, "{ended:?}");
     }
 }

@@ -117,6 +117,13 @@ fn on_off(text: &str) -> Result<bool, String> {
 impl ScenarioArgs {
     /// Builds the scenario. Notes for readers of its results go to stderr.
     pub(crate) fn scenario(&self, session: &Session) -> Result<Scenario, Failure> {
+        let scenario = self.scenario_of_requests()?;
+        scenario.notes()?.iter().for_each(|note| session.note(&format!("note: {note}")));
+        Ok(scenario)
+    }
+
+    /// Builds the scenario without notes, for requests that have lengths of their own.
+    pub(crate) fn scenario_of_requests(&self) -> Result<Scenario, Failure> {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?.policy(&*self.policy);
         if !self.device.is_empty() {
@@ -149,7 +156,6 @@ impl ScenarioArgs {
             changes.extend(Change::list(text)?);
         }
         scenario.set_all(&changes)?;
-        scenario.notes()?.iter().for_each(|note| session.note(&format!("note: {note}")));
         Ok(scenario)
     }
 }

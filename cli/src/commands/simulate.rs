@@ -67,7 +67,10 @@ struct Report {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let scenario = args.scenario.scenario(session)?;
+    let scenario = match args.composite.requests {
+        None => args.scenario.scenario(session)?,
+        Some(_) => args.scenario.scenario_of_requests()?,
+    };
     if args.show_soc {
         let toml = scenario.processors().to_toml()?;
         return match session.json {
@@ -80,6 +83,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             .map_err(|error| Failure::file("write the recording to", path, &error))?;
     }
     if let Some(requests) = &args.composite.requests {
+        let notes = scenario.notes_on_settings();
+        notes.iter().for_each(|note| session.note(&format!("note: {note}")));
         return composite::run(args, &scenario, requests, session);
     }
     let run = match &args.trace {

@@ -23,6 +23,13 @@ impl Scenario {
     /// # Errors
     /// [`SimulateError::Model`].
     pub fn notes(&self) -> Result<Vec<String>, SimulateError> {
+        let mut notes = self.notes_on_settings();
+        notes.extend(self.note_on_length()?);
+        Ok(notes)
+    }
+
+    /// Those of the [`notes`](Scenario::notes) that are about settings without effect, for runs of requests with lengths of their own.
+    pub fn notes_on_settings(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.order_swap
             && let Choice::Named(name) = &self.choice
@@ -42,14 +49,18 @@ impl Scenario {
                 "fast-sync off does not change the times of {own}, whose law is its own"
             ));
         }
+        notes
+    }
+
+    /// What to know about a prompt and an answer that are longer than the model was trained for.
+    fn note_on_length(&self) -> Result<Option<String>, SimulateError> {
         let (tokens, context) = (self.tokens(), self.load_model()?.0.config.context);
-        if tokens > context {
-            notes.push(format!(
+        Ok((tokens > context).then(|| {
+            format!(
                 "{tokens} tokens exceed the context of {context} tokens that {} was trained for",
                 self.model
-            ));
-        }
-        Ok(notes)
+            )
+        }))
     }
 
     /// Tokens of prompt and answer together.
