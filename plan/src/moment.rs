@@ -135,6 +135,19 @@ impl Candidate {
         Candidate { route, devices, alone, lanes, parts, crossings }
     }
 
+    /// Those of the routes that a chunk may take ([`best`](Candidate::best)). With one device nothing is predicted.
+    pub fn of_routes(
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        routes: Vec<Arc<Route>>,
+    ) -> Vec<Candidate> {
+        let candidate = |route| match input.devices.len() > 1 {
+            true => Candidate::new(input, shape, route),
+            false => Candidate::only(route),
+        };
+        Candidate::best(routes.into_iter().map(candidate).collect())
+    }
+
     /// The only route. Nothing is predicted.
     pub fn only(route: Arc<Route>) -> Candidate {
         let crossings = crossings(&route);

@@ -161,13 +161,7 @@ impl Planner {
         let routes = self.parts.strategy.routes(&input, &shape)?;
         // A user's strategy may return a route that the actors cannot run.
         routes.iter().try_for_each(|route| route.check(input.route_for(&shape)))?;
-        let has_choice = input.devices.len() > 1;
-        let candidate = |route| match has_choice {
-            true => Candidate::new(&input, &shape, route),
-            false => Candidate::only(route),
-        };
-        let candidates = routes.into_iter().map(candidate).collect();
-        let candidates: Arc<[Candidate]> = Candidate::best(candidates).into();
+        let candidates: Arc<[Candidate]> = Candidate::of_routes(&input, &shape, routes).into();
         if candidates.is_empty() {
             return Err(PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() });
         }

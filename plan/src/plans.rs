@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
+use crate::moment::Candidate;
 use crate::phase::Phase;
 use crate::profile::file_name;
 use crate::route::Route;
@@ -17,7 +18,7 @@ mod stored;
 use stored::StoredRoute;
 
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What plans depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,12 +41,13 @@ impl PlansSubject {
     }
 }
 
-/// The chunks of some prompts, and the routes of these chunks and of some decode steps.
+/// The chunks of some prompts, and the routes that these chunks and some decode steps may take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plans {
     version: u32,
     subject: PlansSubject,
     cuts: Vec<Cut>,
+    /// Those of a shape in order: first the one for a chunk alone.
     routes: Vec<StoredRoute>,
 }
 
@@ -147,8 +149,8 @@ impl Plans {
         Ok(routes)
     }
 
-    /// Adds a chunk of this shape, with its context rounded up, and returns its route. It is not solved again if it is there
-    /// already.
+    /// Adds the routes that a chunk of this shape may take, with its context rounded up, and returns the first one. They are not solved
+    /// again if they are there already.
     ///
     /// # Errors
     /// [`PlanError`] if the strategy has no route.
@@ -162,10 +164,13 @@ impl Plans {
         if let Some(known) = self.route(input, &shape) {
             return Ok(known);
         }
-        let route = strategy.route(input, &shape)?;
+        let routes = strategy.routes(input, &shape)?;
+        let candidates = Candidate::of_routes(input, &shape, routes);
         self.routes.retain(|stored| !stored.is_of(&shape));
-        self.routes.push(StoredRoute::new(&route, &shape));
-        Ok(route)
+        let stored = candidates.iter().map(|it| StoredRoute::new(&it.route, &shape));
+        self.routes.extend(stored);
+        let first = candidates.into_iter().next().map(|candidate| candidate.route);
+        first.ok_or(PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() })
     }
 
     /// All routes that can run, those of prompts first.
@@ -183,6 +188,13 @@ impl Plans {
     /// The route of a shape; `None` if there is none, or one that cannot run.
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Option<Arc<Route>> {
         self.routes.iter().find(|stored| stored.is_of(shape))?.route(input, shape).ok()
+    }
+
+    /// All routes of a shape; empty if there is none, or if one of them cannot run.
+    fn routes_of(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Vec<Arc<Route>> {
+        let stored = self.routes.iter().filter(|stored| stored.is_of(shape));
+        let routes: Result<_, _> = stored.map(|stored| stored.route(input, shape)).collect();
+        routes.unwrap_or_default()
     }
 
     /// The plans as JSON, as [`load`](Plans::load) reads them.
@@ -229,5 +241,16 @@ impl Strategy for Planned {
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         self.plans.route(input, shape).map_or_else(|| self.inner.route(input, shape), Ok)
+    }
+
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        match self.plans.routes_of(input, shape) {
+            none if none.is_empty() => self.inner.routes(input, shape),
+            routes => Ok(routes),
+        }
     }
 }
