@@ -10,7 +10,7 @@ use lapwing_plan::{DeviceId, Route};
 
 mod wanted;
 
-use wanted::Wanted;
+use wanted::{Wanted, WantedRoute};
 
 /// Maximum number of remembered refusals.
 const REFUSED_MAX: usize = 1024;
@@ -44,7 +44,7 @@ struct Pending {
     /// Whether only graphs in use are kept.
     over_budget: bool,
     /// The route that lacks the graph, if no chunk waits for it.
-    wanted_by: Option<Arc<Route>>,
+    wanted_by: Option<WantedRoute>,
 }
 
 #[derive(Debug)]
@@ -163,6 +163,9 @@ impl Graphs {
         // The lane may have evicted graphs before it failed.
         self.ready.retain(|(d, key)| *d != device || keep.contains(key));
         match error {
+            DeviceError::NoRoom { .. } if wanted_by.as_ref().is_some_and(WantedRoute::is_spare) => {
+                wanted_by.into_iter().for_each(|route| self.give_up(route));
+            }
             DeviceError::NoRoom { .. } if !over_budget => {
                 self.over_budget.insert(device);
             }

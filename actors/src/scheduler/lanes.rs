@@ -1,6 +1,7 @@
 //! What the devices have to do, as far as the scheduler knows: the chunks in flight with their predicted times. By it the routes of the
 //! next chunks are chosen. What chunks took that ran alone corrects the time of crossings between devices.
 
+use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -109,7 +110,8 @@ impl Flight {
 #[derive(Default)]
 pub(super) struct Lanes {
     flights: Vec<Flight>,
-    learned: Learned,
+    /// Of chunks with prompt rows, and of steps.
+    learned: [Learned; 2],
     contention: Contention,
     computing: Arc<Computing>,
     steps: Steps,
@@ -139,7 +141,7 @@ impl Lanes {
         let busy = busy.fold(DeviceSet::default(), |all, (at, _)| all.with(DeviceSet::of(at)));
         slow.clear();
         slow.extend((0..devices).map(|at| self.contention.factor(is_step, at, busy)));
-        let crossing = Duration::from_nanos(self.learned.crossing() as u64);
+        let crossing = Duration::from_nanos(self.learned[usize::from(is_step)].crossing() as u64);
         Moment { lanes, steps, crossing, slow }
     }
 
@@ -208,7 +210,7 @@ impl Lanes {
         if flight.is_alone && is_whole {
             let time = now.since(flight.since).as_nanos() as f64;
             let Candidate { alone, crossings, .. } = flight.chosen.candidate();
-            self.learned.record(*alone, *crossings, time);
+            self.learned[usize::from(flight.chosen.is_step)].record(*alone, *crossings, time);
         }
     }
 }
@@ -220,7 +222,8 @@ impl Scheduler {
     }
 
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
-    /// this one is chosen, so that they are prepared. A step passes prompts only if its streams would wait too long in its turn.
+    /// this one is chosen, so that they are prepared. Those of another route on which the chunk would have ended first are prepared while
+    /// the engine is idle. A step passes prompts only if its streams would wait too long in its turn.
     pub(super) fn chosen(
         &mut self,
         candidates: Arc<[Candidate]>,
@@ -237,8 +240,13 @@ impl Scheduler {
         let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
+            let missing = Cell::new(None);
             let is_ready = |candidate: &Candidate| {
-                matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
+                let is_ready = matches!(self.graphs.readiness(&candidate.route), Readiness::Ready);
+                if !is_ready {
+                    missing.set(Some(Arc::clone(&candidate.route)));
+                }
+                is_ready
             };
             choice = moment.choose(&candidates, haste, is_ready);
             let in_turn = |at: usize| moment.end_of(&candidates[at], Haste::InTurn);
@@ -248,6 +256,9 @@ impl Scheduler {
                 choice = moment.choose(&candidates, haste, is_ready);
             }
             self.lanes.moment = moment;
+            if let Some(route) = missing.into_inner() {
+                self.graphs.want_too(&route);
+            }
         }
         (Chosen { candidates, choice, haste, is_step, allowed }, first)
     }

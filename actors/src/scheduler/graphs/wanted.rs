@@ -16,25 +16,58 @@ const ROUTES_MAX: usize = 32;
 /// Routes whose graphs chunks have lacked.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// The latest first.
-    routes: VecDeque<Arc<Route>>,
+    /// The latest first, and after them those on which chunks would only have ended earlier.
+    routes: VecDeque<WantedRoute>,
     /// Routes whose graphs do not fit into the budget together, although their estimates do. They are not tried again.
     given_up: VecDeque<Arc<Route>>,
     /// Chunks that other devices have computed.
     chunks: u64,
 }
 
+/// A route whose graphs are missing.
+#[derive(Clone, Debug)]
+pub(super) struct WantedRoute {
+    route: Arc<Route>,
+    /// Whether chunks have another route with all of its graphs: then no graph is evicted for this one.
+    is_spare: bool,
+}
+
+impl WantedRoute {
+    pub(super) fn is_spare(&self) -> bool {
+        self.is_spare
+    }
+
+    fn is(&self, route: &Arc<Route>) -> bool {
+        Arc::ptr_eq(&self.route, route)
+    }
+}
+
+impl Wanted {
+    fn is_given_up(&self, route: &Arc<Route>) -> bool {
+        self.given_up.iter().any(|other| Arc::ptr_eq(other, route))
+    }
+}
+
 impl Graphs {
     /// Remembers that graphs of a route are missing.
     pub(in super::super) fn want(&mut self, route: &Arc<Route>) {
-        let Wanted { routes, given_up, .. } = &mut self.wanted;
-        let is_this = |other: &Arc<Route>| Arc::ptr_eq(other, route);
-        if given_up.iter().any(is_this) || routes.front().is_some_and(is_this) {
+        let is_known = |first: &WantedRoute| first.is(route) && !first.is_spare;
+        if self.wanted.is_given_up(route) || self.wanted.routes.front().is_some_and(is_known) {
             return;
         }
-        routes.retain(|other| !is_this(other));
-        routes.push_front(Arc::clone(route));
+        let routes = &mut self.wanted.routes;
+        routes.retain(|other| !other.is(route));
+        routes.push_front(WantedRoute { route: Arc::clone(route), is_spare: false });
         routes.truncate(ROUTES_MAX);
+    }
+
+    /// Remembers that graphs are missing of a route on which a chunk would have ended earlier than on the one that it has taken.
+    pub(in super::super) fn want_too(&mut self, route: &Arc<Route>) {
+        let is_known = self.wanted.routes.iter().any(|other| other.is(route));
+        if !is_known && !self.wanted.is_given_up(route) && self.wanted.routes.len() < ROUTES_MAX {
+            let route = Arc::clone(route);
+            self.wanted.routes.push_back(WantedRoute { route, is_spare: true });
+        }
     }
 
     /// Counts a chunk that other devices compute because its graphs are missing.
@@ -56,7 +89,7 @@ impl Graphs {
         if !self.preparing.is_empty() {
             return None;
         }
-        while let Some(route) = self.wanted.routes.front() {
+        while let Some(WantedRoute { route, .. }) = self.wanted.routes.front() {
             match self.first_missing(route) {
                 Some((device, _)) if self.saturated.contains(device) => return None,
                 Some((device, _)) => return Some(*device),
@@ -79,7 +112,8 @@ impl Graphs {
     /// Requests the graph of [`next_wanted`](Graphs::next_wanted).
     pub(in super::super) fn ask_for_wanted(&mut self) -> Option<PrepareGraphs> {
         self.next_wanted()?;
-        let route = Arc::clone(self.wanted.routes.front()?);
+        let wanted = self.wanted.routes.front()?.clone();
+        let route = Arc::clone(&wanted.route);
         let (device, key) = self.first_missing(&route)?.clone();
         let over_budget = self.over_budget.remove(&device);
         let of_ready = self.ready.iter().filter(|(d, _)| *d == device).map(|(_, key)| key);
@@ -94,23 +128,26 @@ impl Graphs {
         let keep = of_ready.filter(|key| !over_budget || used.contains(key)).cloned();
         let keep: Vec<GraphKey> = keep.collect();
         let retained = keep.iter().chain([&key]).cloned().collect();
-        self.preparing.insert(device, Pending { retained, over_budget, wanted_by: Some(route) });
+        self.preparing.insert(device, Pending { retained, over_budget, wanted_by: Some(wanted) });
         Some(PrepareGraphs { device, keys: vec![key], keep })
     }
 
-    /// Stops preparing the graphs of a route, which do not fit into the budget.
-    pub(super) fn give_up(&mut self, route: Arc<Route>) {
-        tracing::warn!(
-            "the graphs of a route exceed their budget; other devices compute its chunks"
-        );
-        self.wanted.routes.retain(|other| !Arc::ptr_eq(other, &route));
+    /// Stops preparing the graphs of a route, which do not fit into the budget, or not beside those of other routes.
+    pub(super) fn give_up(&mut self, wanted: WantedRoute) {
+        let WantedRoute { route, is_spare } = wanted;
+        if !is_spare {
+            tracing::warn!(
+                "the graphs of a route exceed their budget; other devices compute its chunks"
+            );
+        }
+        self.wanted.routes.retain(|other| !other.is(&route));
         self.wanted.given_up.push_front(route);
         self.wanted.given_up.truncate(ROUTES_MAX);
     }
 
     /// Numbers for the engine's state.
     pub(in super::super) fn stats(&self) -> GraphStats {
-        let all = self.wanted.routes.iter().flat_map(|route| &route.graphs);
+        let all = self.wanted.routes.iter().flat_map(|wanted| &wanted.route.graphs);
         let wanted: HashSet<_> = all.filter(|graph| !self.ready.contains(*graph)).collect();
         GraphStats {
             ready: self.ready.len(),

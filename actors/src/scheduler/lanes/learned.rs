@@ -1,4 +1,4 @@
-//! What chunks that ran alone took, beside predictions.
+//! What chunks of a kind that ran alone took, beside predictions.
 
 use std::time::Duration;
 
@@ -26,6 +26,14 @@ const CROSSINGS_LEAST: u32 = 8;
 /// A crossing is taken to be no longer than this, in ns.
 const CROSSING_MOST: f64 = 5e6;
 
+/// The first value that differs counts as no more than this, in ns, and a later one as no more than so many times the mean. A single chunk
+/// that something else delayed changes little.
+const FIRST_MOST: f64 = 200e3;
+const TIMES_MOST: f64 = 4.0;
+
+/// Share by which each chunk without crossings makes the mean less pessimistic. A route that was disturbed is tried again.
+const FORGET: f64 = 0.01;
+
 impl Learned {
     /// What a crossing takes longer than predicted, in ns.
     pub(super) fn crossing(&self) -> f64 {
@@ -40,10 +48,12 @@ impl Learned {
         }
         if crossings < CROSSINGS_LEAST {
             self.scale += WEIGHT * ((time / predicted).clamp(0.5, 2.0) - self.scale);
+            self.crossing *= 1.0 - FORGET;
             return;
         }
         let more = (time - predicted * self.scale) / f64::from(crossings);
-        self.crossing += WEIGHT * (more.clamp(0.0, CROSSING_MOST) - self.crossing);
+        let most = (TIMES_MOST * self.crossing).clamp(FIRST_MOST, CROSSING_MOST);
+        self.crossing += WEIGHT * (more.clamp(0.0, most) - self.crossing);
     }
 }
 
@@ -56,13 +66,23 @@ mod tests {
     #[test]
     fn crossings_are_learned_beside_the_speed_of_the_machine() {
         let mut learned = Learned::default();
-        for _ in 0..40 {
-            learned.record(MS * 10, 0, 12e6);
-            learned.record(MS * 10, 60, 12e6 + 60.0 * 200e3);
-        }
+        (0..40).for_each(|_| learned.record(MS * 10, 0, 12e6));
+        (0..40).for_each(|_| learned.record(MS * 10, 60, 12e6 + 60.0 * 300e3));
         assert!((learned.scale - 1.2).abs() < 0.01, "{learned:?}");
-        assert!((learned.crossing - 200e3).abs() < 2e3, "{learned:?}");
+        assert!((learned.crossing - 300e3).abs() < 3e3, "{learned:?}");
+        (0..40).for_each(|_| learned.record(MS * 10, 60, 1e12));
+        assert!(learned.crossing > 1e6 && learned.crossing <= CROSSING_MOST, "{learned:?}");
+    }
+
+    #[test]
+    fn one_late_chunk_says_little_and_is_forgotten() {
+        let mut learned = Learned::default();
         learned.record(MS * 10, 60, 1e12);
-        assert!(learned.crossing <= CROSSING_MOST, "{learned:?}");
+        assert!(learned.crossing <= WEIGHT * FIRST_MOST, "{learned:?}");
+        (0..4).for_each(|_| learned.record(MS * 10, 60, 1e12));
+        let late = learned.crossing;
+        assert!(late > FIRST_MOST, "many late chunks count: {learned:?}");
+        (0..300).for_each(|_| learned.record(MS * 10, 0, 10e6));
+        assert!(learned.crossing < 0.1 * late, "{learned:?}");
     }
 }
