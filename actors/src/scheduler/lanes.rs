@@ -12,6 +12,7 @@ use lapwing_traces::Nanos;
 
 use super::effect::RouteChosen;
 use super::graphs::Readiness;
+use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::{Computing, DeviceSet, Life, Runs};
@@ -239,7 +240,10 @@ impl Scheduler {
         let mut choice = Choice { at: 0, end: alone, first: alone };
         let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
-            let moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
+            let mut moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
+            if !self.running.iter().any(Sequence::is_streaming) {
+                moment.steps.clear();
+            }
             let missing = Cell::new(None);
             let is_ready = |candidate: &Candidate| {
                 let is_ready = matches!(self.graphs.readiness(&candidate.route), Readiness::Ready);

@@ -36,8 +36,28 @@ impl Strategy for Placed {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        self.with_places(input, shape, self.inner.route(input, shape)?)
+    }
+
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        let routes = self.inner.routes(input, shape)?;
+        routes.into_iter().map(|route| self.with_places(input, shape, route)).collect()
+    }
+}
+
+impl Placed {
+    /// A route of the inner strategy with its ops placed.
+    fn with_places(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        route: Arc<Route>,
+    ) -> Result<Arc<Route>, PlanError> {
         let found = self.places.resolve(input.graph, input.devices)?;
-        let route = self.inner.route(input, shape)?;
         if found.iter().all(Option::is_none) {
             return Ok(route);
         }
@@ -60,9 +80,7 @@ impl Strategy for Placed {
         let reason = format!("{}; {placed} ops placed manually", route.reason);
         Route::new(list, reason, None, input.route_for(shape))
     }
-}
 
-impl Placed {
     /// Splits a stage so that its placed runs are on their devices.
     fn split(
         &self,

@@ -34,6 +34,19 @@ impl Guarded {
     fn pending(&self) -> Option<String> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    /// What the strategy returns, or the error of its panic.
+    fn guarded<T>(
+        &self,
+        call: impl FnOnce(&dyn Strategy) -> Result<T, PlanError>,
+    ) -> Result<T, PlanError> {
+        let panicked = |reason| PlanError::Panicked { strategy: self.name.clone(), reason };
+        if let Some(reason) = self.pending() {
+            return Err(panicked(reason));
+        }
+        catch_unwind(AssertUnwindSafe(|| call(&*self.inner)))
+            .unwrap_or_else(|panic| Err(panicked(panic_text(&*panic))))
+    }
 }
 
 impl Strategy for Guarded {
@@ -52,12 +65,15 @@ impl Strategy for Guarded {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let panicked = |reason| PlanError::Panicked { strategy: self.name.clone(), reason };
-        if let Some(reason) = self.pending() {
-            return Err(panicked(reason));
-        }
-        catch_unwind(AssertUnwindSafe(|| self.inner.route(input, shape)))
-            .unwrap_or_else(|panic| Err(panicked(panic_text(&*panic))))
+        self.guarded(|inner| inner.route(input, shape))
+    }
+
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        self.guarded(|inner| inner.routes(input, shape))
     }
 }
 
