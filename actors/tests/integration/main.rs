@@ -37,6 +37,7 @@ mod random_schedules;
 mod recording;
 mod replay;
 mod requests;
+mod routes_of_the_moment;
 mod sampled_distribution;
 mod score;
 mod shape_only_device;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lapwing_plan::moment::Candidate;
 use lapwing_plan::plans::{Planned, Plans, PlansError, PlansSubject};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, StrategyOptions, all};
 use lapwing_plan::{PlanError, Route};
@@ -50,7 +51,7 @@ fn stored_plans_are_the_routes_of_every_strategy() {
     let mut setup = Setup::new("llama", "cpu gpu npu");
     setup.chunk_rows = 256;
     let input = setup.input();
-    let mut stored_routes = 0;
+    let (mut stored_routes, mut chosen) = (0, 0);
     for strategy in all(&StrategyOptions::default()) {
         let (mut plans, mut routes) = (Plans::new(subject()), Vec::new());
         for prompt in [1, 300, 525] {
@@ -73,10 +74,24 @@ fn stored_plans_are_the_routes_of_every_strategy() {
             let shape = decode(rows).rounded();
             known.route(&input, &shape).expect("a route")
         }));
+        for rows in (1..4).filter(|_| !routes.is_empty()) {
+            let shape = decode(rows).rounded();
+            let solved = strategy.routes(&input, &shape).expect("routes");
+            let solved = Candidate::of_routes(&input, &shape, solved);
+            let solved: Vec<_> = solved.into_iter().map(|candidate| candidate.route).collect();
+            assert_eq!(
+                known.routes(&input, &shape).expect("routes"),
+                solved,
+                "{}",
+                strategy.name()
+            );
+            chosen = chosen.max(solved.len());
+        }
         assert_eq!(found, routes, "{}", strategy.name());
         assert_eq!(again, plans, "{}: nothing is solved again", strategy.name());
     }
     assert!(stored_routes > 20, "{stored_routes}");
+    assert!(chosen > 1, "a strategy chooses by the moment");
 }
 
 #[test]

@@ -17,8 +17,9 @@ impl Default for Learned {
     }
 }
 
-/// Weight of a new value in an average.
+/// Weight of a new value in the average of speeds, and in that of crossings, which vary more.
 const WEIGHT: f64 = 0.25;
+const WEIGHT_OF_CROSSING: f64 = 0.1;
 
 /// Crossings from which on a chunk says what one takes.
 const CROSSINGS_LEAST: u32 = 8;
@@ -32,7 +33,7 @@ const FIRST_MOST: f64 = 200e3;
 const TIMES_MOST: f64 = 4.0;
 
 /// Share by which each chunk without crossings makes the mean less pessimistic. A route that was disturbed is tried again.
-const FORGET: f64 = 0.01;
+const FORGET: f64 = 0.003;
 
 impl Learned {
     /// What a crossing takes longer than predicted, in ns.
@@ -53,7 +54,7 @@ impl Learned {
         }
         let more = (time - predicted * self.scale) / f64::from(crossings);
         let most = (TIMES_MOST * self.crossing).clamp(FIRST_MOST, CROSSING_MOST);
-        self.crossing += WEIGHT * (more.clamp(0.0, most) - self.crossing);
+        self.crossing += WEIGHT_OF_CROSSING * (more.clamp(0.0, most) - self.crossing);
     }
 }
 
@@ -67,10 +68,10 @@ mod tests {
     fn crossings_are_learned_beside_the_speed_of_the_machine() {
         let mut learned = Learned::default();
         (0..40).for_each(|_| learned.record(MS * 10, 0, 12e6));
-        (0..40).for_each(|_| learned.record(MS * 10, 60, 12e6 + 60.0 * 300e3));
+        (0..80).for_each(|_| learned.record(MS * 10, 60, 12e6 + 60.0 * 300e3));
         assert!((learned.scale - 1.2).abs() < 0.01, "{learned:?}");
         assert!((learned.crossing - 300e3).abs() < 3e3, "{learned:?}");
-        (0..40).for_each(|_| learned.record(MS * 10, 60, 1e12));
+        (0..80).for_each(|_| learned.record(MS * 10, 60, 1e12));
         assert!(learned.crossing > 1e6 && learned.crossing <= CROSSING_MOST, "{learned:?}");
     }
 
@@ -78,11 +79,11 @@ mod tests {
     fn one_late_chunk_says_little_and_is_forgotten() {
         let mut learned = Learned::default();
         learned.record(MS * 10, 60, 1e12);
-        assert!(learned.crossing <= WEIGHT * FIRST_MOST, "{learned:?}");
-        (0..4).for_each(|_| learned.record(MS * 10, 60, 1e12));
+        assert!(learned.crossing <= WEIGHT_OF_CROSSING * FIRST_MOST, "{learned:?}");
+        (0..40).for_each(|_| learned.record(MS * 10, 60, 1e12));
         let late = learned.crossing;
         assert!(late > FIRST_MOST, "many late chunks count: {learned:?}");
-        (0..300).for_each(|_| learned.record(MS * 10, 0, 10e6));
+        (0..1000).for_each(|_| learned.record(MS * 10, 0, 10e6));
         assert!(learned.crossing < 0.1 * late, "{learned:?}");
     }
 }
