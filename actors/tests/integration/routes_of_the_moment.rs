@@ -6,14 +6,36 @@ use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::strategy::{ChunkGraph, ChunkShape, OrderSwap, PlanInput, Strategy};
-use lapwing_plan::time::FixedRate;
+use lapwing_plan::time::{Job, TimeModel};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, Stage};
 
 use crate::support::{Setup, World, foretell, generate, prompt};
 
-fn rate(stage: u64, row: u64) -> FixedRate {
-    let [per_stage, per_row] = [stage, row].map(Duration::from_micros);
-    FixedRate { per_stage, per_row }
+/// Time of a row of an op, in µs.
+#[derive(Clone, Copy)]
+struct Rates {
+    /// Of a stage with one op, and of a step.
+    short: u64,
+    /// Of a longer stage.
+    long: u64,
+    /// Of a graph.
+    graph: u64,
+}
+
+impl TimeModel for Rates {
+    fn overhead(&self, _job: &Job<'_>) -> Duration {
+        Duration::from_micros(1)
+    }
+
+    fn node_time(&self, job: &Job<'_>, _node: usize) -> Duration {
+        let rows = job.part.row_count(job.batch) as u64;
+        let row = match job.part.graphs.is_empty() {
+            false => self.graph,
+            true if rows > 1 && job.end - job.first > 1 => self.long,
+            true => self.short,
+        };
+        Duration::from_micros(row * rows)
+    }
 }
 
 fn stages_on(world: &World, device: usize) -> usize {
@@ -31,8 +53,7 @@ fn serve(world: &mut World, seed: u32, rows: usize, tokens: usize) {
     assert_eq!(stream.tokens, foretell(&ids, tokens).0);
 }
 
-/// Prompts may take many short stages on the first device, or one long stage on the second, which is a little slower. Steps take one long
-/// stage on the first.
+/// Prompts may take many short stages on the first device, or one long stage on the second. Steps take one stage on the first.
 struct ManyOrOne;
 
 impl ManyOrOne {
@@ -81,7 +102,7 @@ fn a_prompt_after_a_stream_has_ended_does_not_wait_for_its_steps() {
         devices: 2,
         chunk_rows: 64,
         strategy: Some(Arc::new(ManyOrOne)),
-        rates: vec![rate(1, 9), rate(1, 10)],
+        time: Some(Arc::new(Rates { short: 10, long: 11, graph: 10 })),
         ..Setup::default()
     };
     let mut world = World::new(&setup);
@@ -133,7 +154,7 @@ fn cpu_and_npu(budget: usize) -> Setup {
         kinds: vec![DeviceKind::Cpu, DeviceKind::Npu],
         graphs: (budget, None),
         strategy: Some(Arc::new(CpuOrNpu)),
-        rates: vec![rate(10, 100), rate(1, 1)],
+        time: Some(Arc::new(Rates { short: 100, long: 100, graph: 1 })),
         ..Setup::default()
     }
 }

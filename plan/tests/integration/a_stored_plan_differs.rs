@@ -133,6 +133,6 @@ fn plans_of_something_else_are_refused_by_name() {
     let text = plans.to_json().expect("text");
     std::fs::write(&path, &text[1..]).expect("a file");
     assert!(matches!(Plans::load(&path), Err(PlansError::Format { .. })));
-    std::fs::write(&path, text.replace("\"version\":1", "\"version\":2")).expect("a file");
+    std::fs::write(&path, text.replace("\"version\":2", "\"version\":1")).expect("a file");
     assert!(matches!(Plans::load(&path), Err(PlansError::Mismatch { .. })));
 }
