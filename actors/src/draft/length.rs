@@ -90,8 +90,8 @@ pub(crate) fn best_count(
     best
 }
 
-/// Tokens of a trial, and the fewest and most proposals between two.
-const TRIAL_TOKENS: usize = 2;
+/// Tokens of a trial, which says most of all where few are accepted, and the fewest and most proposals between two.
+const TRIAL_TOKENS: usize = 1;
 const GAPS: (usize, usize) = (8, 128);
 
 impl Default for DraftLength {
