@@ -241,6 +241,9 @@ pub struct RequestsReport {
     pub prompt_tokens: u64,
     /// Those of them that were not computed, because the prefix cache had their keys and values.
     pub cached_tokens: u64,
+    /// Those that were computed although the prefix cache had their keys and values, because no state of the recurrent layers was kept
+    /// behind them.
+    pub recomputed_tokens: u64,
     /// Generated tokens of all requests.
     pub generated_tokens: u64,
     /// Generated tokens divided by the time from the first submission to the last token.

@@ -176,11 +176,14 @@ impl Sequence {
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         if self.times.admitted == Nanos::default() {
             self.times.admitted = now;
-            let cached = self.times.cached_tokens as u64;
-            self.reach(
-                Reached { milestone: Milestone::Admitted, value: cached, why: None },
-                effects,
-            );
+            let RequestTimes { cached_tokens, recomputed_tokens, .. } = self.times;
+            let mut reach = |milestone, tokens: usize| {
+                self.reach(Reached { milestone, value: tokens as u64, why: None }, effects);
+            };
+            reach(Milestone::Admitted, cached_tokens);
+            if recomputed_tokens > 0 {
+                reach(Milestone::Recomputed, recomputed_tokens);
+            }
         }
     }
 

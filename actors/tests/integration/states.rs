@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapwing_traces::Scope;
+use lapwing_traces::event::{EventKind, Milestone};
 
 use crate::oracle::PAGE_ROWS;
 use crate::random_schedules::{Dice, run_on, setup};
@@ -68,8 +69,20 @@ fn prompts_that_begin_alike_go_on_where_one_of_them_left_the_others() {
     let text = |seed: u32| [&common[..], &prompt(seed, 20)].concat();
     // The first one keeps states where the rows before double: after 1, 2 and 4 pages.
     let known = [0, 4 * PAGE_ROWS, 7 * PAGE_ROWS, 7 * PAGE_ROWS];
+    world.sim.recorder().set_scope(Scope::All);
     let found: Vec<usize> = (10..14).map(|seed| answer(&mut world, &text(seed), 3).1).collect();
     assert_eq!(found, known);
+    // The second one has no state behind the last three pages that it knows.
+    let recording = world.sim.recorder().recording();
+    let again = recording.events.iter().filter_map(|event| match event.kind {
+        EventKind::Request(_, Milestone::Recomputed, tokens) => Some(tokens as usize),
+        _ => None,
+    });
+    let again: Vec<usize> = again.collect();
+    assert!(
+        matches!(again[..], [one] if (3 * PAGE_ROWS..4 * PAGE_ROWS).contains(&one)),
+        "{again:?}"
+    );
 }
 
 #[test]

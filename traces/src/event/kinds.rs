@@ -144,5 +144,8 @@ coded! {
         Failed = 5 "failed",
         /// The request has a target for the time between two of its tokens; the value is the target in ns.
         TokenGap = 6 "token gap",
+        /// The request left the queue, and some of its prompt's tokens are computed again although the prefix cache had their keys and
+        /// values: no state of the recurrent layers was kept behind them. The value is their number.
+        Recomputed = 7 "recomputed",
     }
 }

@@ -200,7 +200,11 @@ fn requests(report: &Report) -> String {
     let note = format!("{} cancelled · {} failed", requests.cancelled, requests.failed);
     figure(&mut html, "Requests", count(requests.count), "");
     figure(&mut html, "Finished", count(requests.finished), &note);
-    let cached = format!("{} from the prefix cache", text::grouped(requests.cached_tokens));
+    let mut cached = format!("{} from the prefix cache", text::grouped(requests.cached_tokens));
+    if requests.recomputed_tokens > 0 {
+        let again = text::grouped(requests.recomputed_tokens);
+        _ = write!(cached, " · {again} known but computed again");
+    }
     figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), &cached);
     figure(&mut html, "Generated tokens", Some(text::grouped(requests.generated_tokens)), "");
     if let Some(late) = requests.gaps_late {

@@ -15,6 +15,7 @@ struct Progress {
     end: Option<Milestone>,
     prompt_tokens: u64,
     cached_tokens: u64,
+    recomputed_tokens: u64,
 }
 
 pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
@@ -44,6 +45,10 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
             .values()
             .map(|request| request.cached_tokens)
             .fold(0, u64::saturating_add),
+        recomputed_tokens: requests
+            .values()
+            .map(|request| request.recomputed_tokens)
+            .fold(0, u64::saturating_add),
         generated_tokens,
         tokens_per_second: time
             .filter(|time| *time > 0)
@@ -72,6 +77,7 @@ impl Progress {
                 self.admitted = Some(at);
                 self.cached_tokens = milestone.value;
             }
+            Milestone::Recomputed => self.recomputed_tokens = milestone.value,
             Milestone::TokenGap => {}
             Milestone::Token => self.tokens.push((at, milestone.value)),
             end @ (Milestone::Finished | Milestone::Cancelled | Milestone::Failed) => {

@@ -153,9 +153,13 @@ impl Tables<'_> {
             return String::new();
         }
         let speed = requests.tokens_per_second.map(|speed| format!(", {speed:.1} tokens/s"));
+        let again = match requests.recomputed_tokens {
+            0 => String::new(),
+            again => format!(", {again} known but computed again"),
+        };
         let title = format!(
-            "Requests: {} ({} finished, {} cancelled, {} failed), {} prompt ({} cached) and {} \
-             generated tokens{}",
+            "Requests: {} ({} finished, {} cancelled, {} failed), {} prompt ({} cached{again}) and \
+             {} generated tokens{}",
             requests.count,
             requests.finished,
             requests.cancelled,

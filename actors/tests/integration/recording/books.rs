@@ -38,7 +38,10 @@ impl Books {
                 EventKind::Request(request, milestone, _)
                     if !matches!(
                         milestone,
-                        Milestone::Admitted | Milestone::Token | Milestone::TokenGap
+                        Milestone::Admitted
+                            | Milestone::Token
+                            | Milestone::TokenGap
+                            | Milestone::Recomputed
                     ) =>
                 {
                     books.ends.entry(request).or_default().push(milestone);
