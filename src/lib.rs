@@ -49,6 +49,6 @@ pub use lapwing_engine::{Typed, TypedError, schemars};
 #[cfg(feature = "compare")]
 pub use lapwing_lab::compare;
 #[cfg(feature = "simulate")]
-pub use lapwing_lab::{load, simulate};
+pub use lapwing_lab::{load, simulate, study};
 #[cfg(feature = "serve")]
 pub use lapwing_serve as serve;

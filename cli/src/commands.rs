@@ -27,6 +27,7 @@ mod sensitivity;
 mod serve;
 mod simulate;
 mod speculate;
+mod study;
 mod sweep;
 mod timeline;
 mod tokenize;
@@ -219,6 +220,8 @@ pub(crate) enum Command {
     Reproduce(reproduce::Args),
     /// Simulate a run for each value of a setting
     Sweep(sweep::Args),
+    /// Run the scenarios of a file, and write tables, plots and a page to a folder
+    Study(study::Args),
     /// Show what a change of the processors would change, and where
     WhatIf(what_if::Args),
     /// Show how much each parameter of the processors matters
@@ -260,6 +263,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Simulate(args) => simulate::run(&args, session),
         Command::Reproduce(args) => reproduce::run(&args, session),
         Command::Sweep(args) => sweep::run(&args, session),
+        Command::Study(args) => study::run(&args, session),
         Command::WhatIf(args) => what_if::run(&args, session),
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Speculate(args) => speculate::run(&args, session),

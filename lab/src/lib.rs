@@ -7,4 +7,6 @@ pub mod load;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 #[cfg(feature = "simulate")]
+pub mod study;
+#[cfg(feature = "simulate")]
 pub mod table;

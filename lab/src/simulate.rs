@@ -23,7 +23,7 @@ mod error;
 mod fit;
 mod given_shape;
 mod interference;
-mod labels;
+pub(crate) mod labels;
 mod machine;
 mod names;
 pub mod plot;
@@ -41,6 +41,7 @@ mod what_if;
 mod world;
 
 pub use change::Change;
+pub(crate) use composite::seconds;
 pub use composite::{
     AtOnce, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, requests,
 };
@@ -64,5 +65,6 @@ pub use runs::Runs;
 pub use scenario::{ParameterValue, Scenario};
 pub use sensitivity::{Sensitivity, Skipped, Slope};
 pub use simulated::{DeviceUse, Simulated};
-pub use sweep::{Axis, Difference, FIGURES, Figure, Point, Sweep, figure};
+pub use sweep::{Axis, Difference, FIGURES, Figure, GroupMean, Point, Results, Sweep, figure};
+pub(crate) use sweep::{SEED, cell, combination, combinations};
 pub use what_if::WhatIf;

@@ -40,6 +40,7 @@ documents! {
     speculation: "pictures/speculation.md" "../../docs/speculation.md",
     strategies: "../../docs/strategies.md",
     structured: "../../docs/structured.md",
+    study: "../../docs/study.md",
     templates: "../../docs/templates.md",
     three_overlaps: "../../docs/three_overlaps.md",
     timeline: "../../docs/timeline.md",

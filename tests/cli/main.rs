@@ -30,6 +30,7 @@ mod a_signal_meets_drivers;
 mod a_simulation_has_other_devices;
 mod a_simulation_misleads;
 mod a_speculation_misleads;
+mod a_study_is_lost;
 mod a_sweep_misleads;
 #[cfg(unix)]
 mod a_terminal_is_left_in_disorder;

@@ -26,6 +26,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &[
             "simulate",
             "sweep",
+            "study",
             "what-if",
             "sensitivity",
             "speculate",

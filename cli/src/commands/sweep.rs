@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     let sweep = Sweep::run(&base, axes, &mut Runs::default())?;
     if let Some(path) = &args.plot {
-        let Some(lines) = sweep.plot(figure) else {
+        let Some(lines) = sweep.plot(figure.0) else {
             return Err(Failure::usage("--plot needs an axis whose values are numbers"));
         };
         files::write(path, lines.svg_file().as_bytes(), session)?;
@@ -128,13 +128,13 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         files::write(path, sweep.csv().as_bytes(), session)?;
     }
-    let differences = |change: &Change| sweep.differences(figure, &change.key, &change.value);
+    let differences = |change: &Change| sweep.differences(figure.0, &change.key, &change.value);
     match (session.json, &args.against, &args.csv) {
         (true, against, _) => {
             print_json(&report(&sweep, against.as_ref().map(differences).transpose()?))
         }
         (false, Some(change), _) => {
-            print(&sweep.differences_csv(figure, &change.key, &change.value)?)
+            print(&sweep.differences_csv(figure.0, &change.key, &change.value)?)
         }
         (false, None, None) => print(&sweep.csv()),
         (false, None, Some(_)) => Ok(()),

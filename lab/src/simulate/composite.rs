@@ -26,6 +26,7 @@ mod requests;
 pub use outcome::{AtOnce, CompositeRun, RequestRun};
 pub use overlaps::Overlaps;
 pub use requests::requests;
+pub(crate) use requests::seconds;
 
 /// Many requests on the processors of a scenario.
 ///

@@ -32,7 +32,7 @@ const FIGURES: [(&str, &str); 17] = [
 ];
 
 /// A setting, or a number of the scenario's processors with its unit.
-pub(super) fn setting_label(key: &str, base: &Scenario) -> String {
+pub(crate) fn setting_label(key: &str, base: &Scenario) -> String {
     if let Some((_, label)) = SETTINGS.iter().find(|(name, _)| *name == key) {
         return (*label).to_owned();
     }
@@ -45,12 +45,12 @@ pub(super) fn setting_label(key: &str, base: &Scenario) -> String {
 }
 
 /// A number of which multiples are compared.
-pub(super) fn multiple_label(key: &str) -> String {
+pub(crate) fn multiple_label(key: &str) -> String {
     format!("{} (multiple of its value)", key.replace(['.', '_'], " "))
 }
 
 /// A result of a run.
-pub(super) fn figure_label(name: &str) -> &str {
+pub(crate) fn figure_label(name: &str) -> &str {
     FIGURES.iter().find(|(known, _)| *known == name).map_or(name, |(_, label)| label)
 }
 

@@ -9,21 +9,23 @@ use crate::table::table;
 
 mod axis;
 mod figures;
+mod groups;
 mod paired;
 mod plotted;
 
 pub use axis::Axis;
-use axis::SEED;
-pub use figures::{FIGURES, Figure, figure};
+pub(crate) use axis::SEED;
+pub use figures::{FIGURES, Figure, Results, figure};
+pub use groups::GroupMean;
 pub use paired::Difference;
 
 /// Maximum number of runs of a sweep.
 const RUNS_MAX: usize = 100_000;
 
-/// A finished sweep.
+/// A finished sweep, whose runs have results of the type `R`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Sweep {
+pub struct Sweep<R = Simulated> {
     /// The axes; the first varies slowest.
     pub axes: Vec<Axis>,
     /// Each axis in words, with its unit.
@@ -31,17 +33,17 @@ pub struct Sweep {
     /// The settings that no axis varies, as keys and values ([`Scenario::settings`]).
     pub settings: Vec<(String, String)>,
     /// All runs: the values, and the results or the error.
-    pub points: Vec<Point>,
+    pub points: Vec<Point<R>>,
 }
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Point {
+pub struct Point<R = Simulated> {
     /// The value of each axis.
     pub values: Vec<String>,
     /// Results of the run, or the error.
-    pub outcome: Result<Simulated, String>,
+    pub outcome: Result<R, String>,
 }
 
 impl Sweep {
@@ -55,13 +57,7 @@ impl Sweep {
         let count = check(base, &axes)?;
         let mut points = Vec::with_capacity(count);
         for at in 0..count {
-            let mut rest = at;
-            let mut values: Vec<String> = Vec::new();
-            for axis in axes.iter().rev() {
-                values.push(axis.values[rest % axis.values.len()].clone());
-                rest /= axis.values.len();
-            }
-            values.reverse();
+            let values = combination(&axes, at);
             let changes = axes.iter().zip(&values);
             let changes = changes
                 .map(|(axis, value)| Change { key: axis.key.clone(), value: value.clone() })
@@ -77,19 +73,25 @@ impl Sweep {
         Ok(Sweep { axes, labels, settings, points })
     }
 
-    /// A CSV table with a row for each run: the values of the axes, the results, the error, and the
-    /// other settings, which are the same in every row.
+    /// As [`csv_of`](Sweep::csv_of), with all results of a run.
     pub fn csv(&self) -> String {
+        self.csv_of(&FIGURES.iter().map(|figure| figure.0).collect::<Vec<_>>())
+    }
+}
+
+impl<R: Results> Sweep<R> {
+    /// A CSV table with a row for each run: the values of the axes, these results, the error, and the
+    /// other settings, which are the same in every row.
+    pub fn csv_of(&self, figures: &[&str]) -> String {
         let keys = self.axes.iter().map(|axis| axis.key.as_str());
         let settings = self.settings.iter().map(|(key, _)| key.as_str());
-        let results = FIGURES.iter().map(|f| f.0).chain(["error"]);
+        let results = figures.iter().copied().chain(["error"]);
         let heads = keys.chain(results).chain(settings);
         let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
         for point in &self.points {
             let mut cells = point.values.clone();
-            for (_, of) in FIGURES {
-                let value = point.outcome.as_ref().ok().and_then(of);
-                cells.push(value.map_or(String::new(), cell));
+            for figure in figures {
+                cells.push(point.result(figure).map_or(String::new(), cell));
             }
             cells.push(point.outcome.as_ref().err().cloned().unwrap_or_default());
             cells.extend(self.settings.iter().map(|(_, value)| value.clone()));
@@ -99,8 +101,27 @@ impl Sweep {
     }
 }
 
-/// Checks all values before anything runs; returns the number of runs.
-fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
+impl<R: Results> Point<R> {
+    /// A result of the run; `None` if the run has failed, or does not have it.
+    pub fn result(&self, name: &str) -> Option<f64> {
+        self.outcome.as_ref().ok()?.result(name)
+    }
+}
+
+/// The values of the run of that number, of all combinations. The first axis varies slowest.
+pub(crate) fn combination(axes: &[Axis], number: usize) -> Vec<String> {
+    let mut rest = number;
+    let mut values = Vec::with_capacity(axes.len());
+    for axis in axes.iter().rev() {
+        values.push(axis.values[rest % axis.values.len()].clone());
+        rest /= axis.values.len();
+    }
+    values.reverse();
+    values
+}
+
+/// Checks that no axis is given twice, and that there are not too many runs; returns their number.
+pub(crate) fn combinations(axes: &[Axis]) -> Result<usize, SimulateError> {
     for (at, axis) in axes.iter().enumerate() {
         if axes[..at].iter().any(|other| other.key == axis.key) {
             return Err(SimulateError::Twice { key: axis.key.clone() });
@@ -113,7 +134,12 @@ fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
         value: format!("{} axes", axes.len()),
         expected: format!("their product must be at most {RUNS_MAX} runs"),
     };
-    let count = count.filter(|count| *count <= RUNS_MAX).ok_or_else(many)?;
+    count.filter(|count| *count <= RUNS_MAX).ok_or_else(many)
+}
+
+/// Checks all values before anything runs; returns the number of runs.
+fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
+    let count = combinations(axes)?;
     for (axis, value) in axes.iter().flat_map(|axis| axis.values.iter().map(move |v| (axis, v))) {
         let mut scenario = base.clone();
         scenario.set(&axis.key, value)?;
@@ -125,7 +151,7 @@ fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
 }
 
 /// A number of a table: six significant digits of one that is not whole. JSON has all digits.
-pub(super) fn cell(value: f64) -> String {
+pub(crate) fn cell(value: f64) -> String {
     match value.fract() == 0.0 {
         true => value.to_string(),
         false => format!("{value:.5e}").parse().unwrap_or(value).to_string(),

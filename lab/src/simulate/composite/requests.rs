@@ -48,7 +48,8 @@ fn one(part: &str) -> Option<One> {
     Some(One { count, prompt: prompt.parse().ok()?, answer: answer.parse().ok()?, at })
 }
 
-fn seconds(time: &str) -> Option<f64> {
+/// The seconds of a time with its unit, as in `250ms` or `1s`.
+pub(crate) fn seconds(time: &str) -> Option<f64> {
     let (number, unit) = match time.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (time.strip_suffix('s')?, 1.0),

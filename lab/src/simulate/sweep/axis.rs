@@ -19,7 +19,7 @@ pub struct Axis {
 }
 
 /// The setting of which all runs are combined in plots.
-pub(super) const SEED: &str = "seed";
+pub(crate) const SEED: &str = "seed";
 /// Maximum number of values of an axis.
 const VALUES_MAX: usize = 10_000;
 
@@ -84,7 +84,7 @@ impl Axis {
     }
 
     /// The axis in words, with its unit.
-    pub(super) fn label(&self, base: &Scenario) -> String {
+    pub(crate) fn label(&self, base: &Scenario) -> String {
         match self.values.iter().all(|value| multiple(value).is_some()) {
             true => multiple_label(&self.key),
             false => setting_label(&self.key, base),

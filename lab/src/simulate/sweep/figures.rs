@@ -27,6 +27,18 @@ pub const FIGURES: &[Figure] = &[
     ("frames_per_second", |run| run.frames_per_second),
 ];
 
+/// Results of a run by their names.
+pub trait Results {
+    /// The result of that name; `None` if the run does not have it.
+    fn result(&self, name: &str) -> Option<f64>;
+}
+
+impl Results for Simulated {
+    fn result(&self, name: &str) -> Option<f64> {
+        FIGURES.iter().find(|figure| figure.0 == name).and_then(|figure| figure.1(self))
+    }
+}
+
 /// The result with this name.
 ///
 /// # Errors

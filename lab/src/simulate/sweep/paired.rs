@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Axis, Figure, SEED, Sweep, cell};
+use super::{Axis, Results, SEED, Sweep, cell};
 use crate::simulate::error::SimulateError;
 use crate::simulate::repeated::interval;
 use crate::table::table;
@@ -29,7 +29,7 @@ pub struct Difference {
 /// The values of the other axes, the compared value, and the pairs of results: its own, and the reference's.
 type Group = (Vec<String>, String, Vec<(f64, f64)>);
 
-impl Sweep {
+impl<R: Results> Sweep<R> {
     /// How `figure` differs from the runs in which the axis `key` has the value `reference`, for each other
     /// value and each combination of the other axes. Runs without that result are left out.
     ///
@@ -37,14 +37,14 @@ impl Sweep {
     /// [`SimulateError::BadValue`] if the sweep has no such axis, or the axis not that value.
     pub fn differences(
         &self,
-        figure: Figure,
+        figure: &str,
         key: &str,
         reference: &str,
     ) -> Result<Vec<Difference>, SimulateError> {
         let at = Axis::with_value(&self.axes, key, reference)?;
         let result = |values: &[String]| {
             let point = self.points.iter().find(|point| point.values == values)?;
-            point.outcome.as_ref().ok().and_then(figure.1).filter(|value| value.is_finite())
+            point.result(figure).filter(|value| value.is_finite())
         };
         let mut groups: Vec<Group> = Vec::new();
         for point in self.points.iter().filter(|point| point.values[at] != reference) {
@@ -76,14 +76,14 @@ impl Sweep {
     /// As there.
     pub fn differences_csv(
         &self,
-        figure: Figure,
+        figure: &str,
         key: &str,
         reference: &str,
     ) -> Result<String, SimulateError> {
         let differences = self.differences(figure, key, reference)?;
         let others = self.axes.iter().map(|axis| &*axis.key);
         let others = others.filter(|other| *other != key && *other != SEED);
-        let name = format!("{}_difference", figure.0);
+        let name = format!("{figure}_difference");
         let heads = others.chain([key, "against", "pairs", &name, "low", "high", "relative"]);
         let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
         for found in differences {
@@ -101,7 +101,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Runs, Scenario, figure};
+    use crate::simulate::{Runs, Scenario};
 
     #[test]
     fn pairs_have_the_same_seed_and_are_counted() {
@@ -111,7 +111,7 @@ mod tests {
         let axes = ["prompt=64,128", "strategy=pipe,gpu-only"].map(Axis::parse);
         let axes = axes.into_iter().chain([Axis::seeds(3, 6)]).collect::<Result<_, _>>();
         let sweep = Sweep::run(&base, axes.expect("axes"), &mut Runs::default()).expect("a sweep");
-        let figure = figure("prefill_ms").expect("a result");
+        let figure = "prefill_ms";
         let found = sweep.differences(figure, "strategy", "pipe").expect("differences");
         assert_eq!(found.len(), 2);
         for (found, prompt) in found.iter().zip(["64", "128"]) {
@@ -149,7 +149,7 @@ mod tests {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let axes = vec![Axis::parse("gpu.rate=1x,2x").expect("an axis")];
         let sweep = Sweep::run(&base, axes, &mut Runs::default()).expect("a sweep");
-        let figure = figure("prefill_ms").expect("a result");
+        let figure = "prefill_ms";
         let found = sweep.differences(figure, "gpu.rate", "1x").expect("differences");
         assert!(
             found.len() == 1 && found[0].interval.is_none() && found[0].mean < 0.0,

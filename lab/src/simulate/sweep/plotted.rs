@@ -2,51 +2,73 @@
 
 use lapwing_traces::text::counted;
 
-use super::{Axis, Figure, SEED, Sweep};
+use super::groups::{Group, GroupMean};
+use super::{Axis, Results, SEED, Sweep};
 use crate::simulate::labels::figure_label;
-use crate::simulate::plot::{Lines, Series};
+use crate::simulate::plot::{BarGroup, Bars, Lines, Series};
 use crate::simulate::repeated::interval;
 
 /// The results of a line's runs: for each x, the values of all seeds.
-type Results = Vec<(f64, Vec<f64>)>;
+type Line = Vec<(f64, Vec<f64>)>;
 
-impl Sweep {
+impl<R: Results> Sweep<R> {
     /// Plots a result over the first axis that consists of numbers, with one line for each combination
     /// of the others. Runs that differ in their seeds only are one point: their mean, with its 95 %
     /// confidence interval (Student's t). `None` if no axis consists of numbers.
-    pub fn plot(&self, figure: Figure) -> Option<Lines> {
+    pub fn plot(&self, figure: &str) -> Option<Lines> {
         let numbers = |axis: &Axis| axis.numbers().is_some();
         let find = |with: &dyn Fn(&Axis) -> bool| self.axes.iter().position(with);
         let across = find(&|axis| numbers(axis) && axis.key != SEED).or_else(|| find(&numbers))?;
         let xs = self.axes[across].numbers()?;
         let x_of = |value: &String| self.axes[across].values.iter().position(|v| v == value);
-        let names_a_line = |at: usize| at != across && self.axes[at].key != SEED;
-        let mut lines: Vec<(String, Results)> = Vec::new();
-        for point in &self.points {
-            let others = point.values.iter().enumerate().filter(|(at, _)| names_a_line(*at));
-            let names: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
-            let name =
-                if names.is_empty() { figure_label(figure.0).to_owned() } else { names.join(", ") };
-            let x = x_of(&point.values[across]).map_or(f64::NAN, |at| xs[at]);
-            let y = point.outcome.as_ref().ok().and_then(figure.1).unwrap_or(f64::NAN);
-            let at = lines.iter().position(|line| line.0 == name).unwrap_or_else(|| {
-                lines.push((name, Vec::new()));
-                lines.len() - 1
-            });
-            let results = &mut lines[at].1;
-            match results.iter_mut().find(|(known, _)| *known == x) {
-                Some((_, values)) => values.push(y),
-                None => results.push((x, vec![y])),
+        let tells = |at: usize| at == across || self.axes[at].key != SEED;
+        let place = (0..across).filter(|at| tells(*at)).count();
+        let mut lines: Vec<(String, Line)> = Vec::new();
+        for Group { mut values, results } in self.groups(figure, tells) {
+            let x = x_of(&values.remove(place)).map_or(f64::NAN, |at| xs[at]);
+            let name = match values.is_empty() {
+                true => figure_label(figure).to_owned(),
+                false => values.join(", "),
+            };
+            match lines.iter_mut().find(|line| line.0 == name) {
+                Some(line) => line.1.push((x, results)),
+                None => lines.push((name, vec![(x, results)])),
             }
         }
-        let series = lines.into_iter().map(|(name, results)| series(name, &results)).collect();
-        let (x, y) = (self.labels[across].clone(), figure_label(figure.0).to_owned());
+        let series = lines.into_iter().map(|(name, line)| series(name, &line)).collect();
+        let (x, y) = (self.labels[across].clone(), figure_label(figure).to_owned());
         let caption = self.caption(across);
         Some(Lines { title: format!("{y} over {x}"), x, y, caption, series })
     }
+
+    /// A result as bars: a group for each value of the first axis, with a bar for each combination of the others. Runs that
+    /// differ in their seeds only are one bar: their mean. `None` without an axis.
+    pub fn bars(&self, figure: &str) -> Option<Bars> {
+        let across = self.axes.iter().position(|axis| axis.key != SEED)?;
+        let y = figure_label(figure).to_owned();
+        let (mut names, mut groups): (Vec<String>, Vec<BarGroup>) = (Vec::new(), Vec::new());
+        for GroupMean { mut values, mean, .. } in self.means(figure) {
+            let group = values.remove(0);
+            let name = if values.is_empty() { y.clone() } else { values.join(", ") };
+            let bar = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            if groups.last().is_none_or(|last| last.name != group) {
+                groups.push(BarGroup { name: group, ..BarGroup::default() });
+            }
+            let values = groups.last_mut().map(|group| &mut group.values);
+            values.into_iter().for_each(|values| {
+                values.resize(values.len().max(bar + 1), None);
+                values[bar] = Some(mean).filter(|mean| mean.is_finite());
+            });
+        }
+        let x = self.labels[across].clone();
+        Some(Bars { title: format!("{y} by {x}"), x, y, names, groups })
+    }
 }
 
-impl Sweep {
+impl<R> Sweep<R> {
     /// The lines' names, the settings that are the same everywhere, and what a point is.
     fn caption(&self, across: usize) -> String {
         let lines = self.axes.iter().enumerate();
@@ -73,7 +95,7 @@ impl Sweep {
 }
 
 /// The line through the means, with the intervals of those that have several finite values.
-fn series(name: String, results: &Results) -> Series {
+fn series(name: String, results: &Line) -> Series {
     let mut series = Series::new(name, Vec::new());
     for (x, values) in results {
         if let [value] = values[..] {
@@ -92,7 +114,7 @@ fn series(name: String, results: &Results) -> Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{FIGURES, Repeated, Runs, Scenario};
+    use crate::simulate::{Repeated, Runs, Scenario};
 
     #[test]
     fn runs_with_several_seeds_are_one_point_with_the_interval_of_repeated_runs() {
@@ -103,8 +125,11 @@ mod tests {
         let axes = axes.into_iter().chain([Axis::seeds(7, 5)]);
         let axes = axes.collect::<Result<_, _>>().expect("axes");
         let sweep = Sweep::run(&base, axes, &mut Runs::default()).expect("a sweep");
-        let figure = *FIGURES.iter().find(|figure| figure.0 == "prefill_ms").expect("a result");
+        let figure = "prefill_ms";
         let lines = sweep.plot(figure).expect("a plot");
+        let bars = sweep.bars(figure).expect("bars");
+        assert_eq!((bars.names.len(), bars.groups.len()), (2, 2));
+        assert_eq!(bars.groups[0].values[1], Some(lines.series[1].points[0].1));
         let names: Vec<&str> = lines.series.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["pipe", "gpu-only"]);
         base.set("strategy", "gpu-only").expect("a strategy");

@@ -1,0 +1,182 @@
+//! Scenarios like `lapwing load` on a modelled server.
+
+use std::time::Duration;
+
+use lapwing_actors::policy::PolicyChoice;
+
+use super::numbers::Numbers;
+use super::subject::{Misfit, Places, Subject, bad, read, switch};
+use crate::load::{Experiment, LoadReport, PassTime, RequestOutcome};
+use crate::simulate::{SimulateError, seconds};
+
+/// A workload on a modelled server.
+#[derive(Clone)]
+pub(super) struct ModelledServer {
+    places: Places,
+    experiment: Option<String>,
+    /// Text of the trace and of the file of costs.
+    trace: Option<String>,
+    costs: Option<String>,
+    policy: PolicyChoice,
+    first: Option<usize>,
+    kv_tokens: Option<usize>,
+    chunk: Option<usize>,
+    sequences: Option<usize>,
+    prefix_cache: Option<bool>,
+    token_gap: Option<Duration>,
+    until: Option<f64>,
+    seed: u64,
+}
+
+const KEYS: [&str; 12] = [
+    "experiment",
+    "trace",
+    "costs",
+    "policy",
+    "first",
+    "kv-tokens",
+    "chunk",
+    "sequences",
+    "prefix-cache",
+    "token-gap",
+    "until",
+    "seed",
+];
+
+/// The experiment whose server and measure count for traces: those of VTC.
+const USUAL: &str = "vtc-overload";
+
+impl ModelledServer {
+    pub(super) fn new(places: &Places) -> ModelledServer {
+        ModelledServer {
+            places: places.clone(),
+            experiment: None,
+            trace: None,
+            costs: None,
+            policy: PolicyChoice::default(),
+            first: None,
+            kv_tokens: None,
+            chunk: None,
+            sequences: None,
+            prefix_cache: None,
+            token_gap: None,
+            until: None,
+            seed: 0,
+        }
+    }
+
+    /// The experiment, or the trace on a server with these costs.
+    fn workload(&self) -> Result<Experiment, SimulateError> {
+        let name = self.experiment.as_deref().unwrap_or(USUAL);
+        let made = Experiment::named(name, self.seed);
+        let mut made = made.map_err(|error| bad("experiment", name, error.to_string()))?;
+        if let Some(trace) = &self.trace {
+            made.requests = self.places.trace("trace", trace)?;
+            (made.until, made.server.prefix_cache) = (None, true);
+        }
+        if let Some(costs) = &self.costs {
+            let text = std::fs::read_to_string(self.places.path(costs));
+            let text = text.map_err(|error| bad("costs", costs, error.to_string()))?;
+            let time = PassTime::fit(&text);
+            made.server.time = time.map_err(|error| bad("costs", costs, error.to_string()))?;
+        }
+        made.requests.truncate(self.first.unwrap_or(usize::MAX));
+        let server = &mut made.server;
+        server.kv_tokens = self.kv_tokens.unwrap_or(server.kv_tokens);
+        server.chunk_rows = self.chunk.unwrap_or(server.chunk_rows);
+        server.sequences_max = self.sequences.unwrap_or(server.sequences_max);
+        server.prefix_cache = self.prefix_cache.unwrap_or(server.prefix_cache);
+        server.token_gap = self.token_gap.or(server.token_gap);
+        made.until = self.until.or(made.until);
+        Ok(made)
+    }
+}
+
+fn count(key: &str, value: &str) -> Result<usize, SimulateError> {
+    let count = value.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| bad(key, value, "it must be a whole number from 1 on"))
+}
+
+/// Time of the last event.
+fn duration(outcomes: &[RequestOutcome]) -> f64 {
+    let last = |outcome: &RequestOutcome| outcome.tokens.last().copied().unwrap_or(outcome.at);
+    outcomes.iter().map(last).fold(0.0, f64::max)
+}
+
+impl Subject for ModelledServer {
+    fn keys(&self) -> Vec<String> {
+        KEYS.map(str::to_owned).to_vec()
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), SimulateError> {
+        match key {
+            "experiment" => {
+                Experiment::named(value, 0).map_err(|error| bad(key, value, error.to_string()))?;
+                self.experiment = Some(value.to_owned());
+            }
+            "trace" => {
+                self.places.trace(key, value)?;
+                self.trace = Some(value.to_owned());
+            }
+            "costs" => self.costs = Some(value.to_owned()),
+            "policy" => {
+                self.policy = PolicyChoice::from(value);
+                self.policy.make().map_err(|error| bad(key, value, error.to_string()))?;
+            }
+            "first" => self.first = Some(count(key, value)?),
+            "kv-tokens" => self.kv_tokens = Some(count(key, value)?),
+            "chunk" => self.chunk = Some(count(key, value)?),
+            "sequences" => self.sequences = Some(count(key, value)?),
+            "prefix-cache" => self.prefix_cache = Some(switch(key, value)?),
+            "token-gap" => {
+                let gap = seconds(value).and_then(|it| Duration::try_from_secs_f64(it).ok());
+                self.token_gap =
+                    Some(gap.ok_or_else(|| bad(key, value, "it must be a time, as in 250ms"))?);
+            }
+            "until" => {
+                let until = value.parse().ok().filter(|until: &f64| *until > 0.0);
+                let wrong = || bad(key, value, "it must be a number of seconds above 0");
+                self.until = Some(until.ok_or_else(wrong)?);
+            }
+            "seed" => self.seed = read(key, value, "it must be a whole number")?,
+            _ => return Err(bad(key, value, format!("a server has {}", KEYS.join(", ")))),
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Misfit> {
+        let needed = "a scenario of 'load' needs an experiment, or a trace with its costs";
+        match (&self.experiment, &self.trace, &self.costs) {
+            (None, None, _) => Err(Misfit::new("experiment", needed)),
+            (None, Some(_), None) => Err(Misfit::new("trace", needed)),
+            (Some(_), Some(_), _) => {
+                Err(Misfit::new("trace", "give a trace or an experiment, not both"))
+            }
+            _ => {
+                self.workload().map(|_| ()).map_err(|error| Misfit::new("costs", error.to_string()))
+            }
+        }
+    }
+
+    fn run(&self) -> Result<Numbers, SimulateError> {
+        let Experiment { requests, server, until, measure, .. } = self.workload()?;
+        let served = server.run(&requests, &self.policy, until);
+        let (outcomes, stats) =
+            served.map_err(|error| SimulateError::Run { reason: error.to_string() })?;
+        let duration = until.unwrap_or_else(|| duration(&outcomes));
+        let report = LoadReport::new(self.policy.name(), &outcomes, &stats, duration, &measure);
+        Ok(Numbers::of(&report))
+    }
+
+    fn copy(&self) -> Box<dyn Subject> {
+        Box::new(self.clone())
+    }
+
+    fn figures(&self) -> &'static [&'static str] {
+        &["tokens_per_second", "jain_index", "latencies.ttft_ms.p95"]
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["trace", "costs"]
+    }
+}
