@@ -183,16 +183,11 @@ fn simulate(subject: &Subject, times: Times, prompt: usize, tokens: usize) -> Re
     let mut sum = 0.0;
     for seed in 0..SEEDS {
         let run = Speculation {
-            target: pass(times.target),
-            draft: pass(times.draft),
             acceptance: Acceptance::Independent { rate, seed },
             schedule: subject.schedule,
-            target_devices: 1,
-            own_device: true,
-            length: None,
-            requests: 1,
             prompt,
             tokens,
+            ..Speculation::new(pass(times.target), pass(times.draft))
         };
         sum += run.run()?.time.0 as f64 * 1e-9;
     }

@@ -32,14 +32,14 @@ pub(crate) use length::DraftLength;
 pub use length::{ASSUMED_ACCEPTANCE, BestLength, GAIN_MIN, best_length};
 pub(crate) use length::{best_count, chain};
 pub use lookup::{LOOKUP, PromptLookup};
+pub use model::{DRAFT_MAX_OPEN, DraftForm, Schedule, UnknownSchedule};
 pub(crate) use model::{ModelDrafts, Wait};
-pub use model::{Schedule, UnknownSchedule};
 pub use registry::{DrafterEntry, MakeDrafter, by_name, known};
 pub use stats::DraftStats;
 pub(crate) use stats::VerifiedDraft;
 pub use suffix::{RecentText, SUFFIX, SuffixDrafter};
 pub use tree::DraftTree;
-pub(crate) use tree::TreeRows;
+pub(crate) use tree::{Followed, TreeRows};
 pub use union::{DrafterUnion, LOOKUP_AND_SUFFIX};
 
 /// Proposes the tokens after a sequence.
@@ -88,6 +88,11 @@ impl Source {
     pub(crate) fn overlaps(&self) -> bool {
         matches!(self, Source::Model(model) if model.schedule == Schedule::Asynchronous)
     }
+
+    /// Whether the target waits for drafts that are not there.
+    pub(crate) fn waits(&self) -> bool {
+        !matches!(self, Source::Model(model) if model.pre_verifies())
+    }
 }
 
 impl Drafts {
@@ -116,12 +121,30 @@ impl Drafts {
         Drafts { always: Some(most), ..self }
     }
 
+    /// Drafts by a model, in that form. Other drafters have none.
+    #[must_use]
+    pub fn form(mut self, form: DraftForm) -> Drafts {
+        if let Source::Model(model) = &mut self.source {
+            model.form = form;
+        }
+        self
+    }
+
     /// Also verifies other tokens than those that a draft model chooses: at each position, the likeliest ones after
     /// it, `width` in all with the chosen one. Only those that the model gives a probability of at least
     /// [`ALTERNATIVE_MIN`].
     #[must_use]
     pub fn width(self, width: usize) -> Drafts {
         Drafts { width: width.max(1), ..self }
+    }
+
+    /// Most tokens of a step: the given number, or the most of its form.
+    pub(crate) fn tokens_max(&self) -> usize {
+        let of_form = self.model().map_or(DRAFT_MAX, |model| match model.is_open() {
+            true => model.form.tokens_max(),
+            false => DRAFT_MAX,
+        });
+        self.always.unwrap_or(of_form)
     }
 
     fn of(source: Source) -> Drafts {

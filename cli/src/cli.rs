@@ -10,6 +10,7 @@ pub(crate) mod child;
 pub(crate) mod composite_args;
 mod device_args;
 pub(crate) mod draft;
+pub(crate) mod draft_form;
 pub(crate) mod draft_length;
 pub(crate) mod drivers;
 pub(crate) mod energy;

@@ -8,9 +8,9 @@ mod text;
 
 pub use explanation::DraftExplanation;
 pub use lapwing_actors::draft::{
-    ALTERNATIVE_MIN, ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, DraftTree, Drafter,
-    DrafterEntry, DrafterUnion, GAIN_MIN, MakeDrafter, PromptLookup, RecentText, Schedule,
-    SuffixDrafter, UnknownSchedule, by_name, known,
+    ALTERNATIVE_MIN, ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DRAFT_MAX_OPEN, DraftForm,
+    DraftStats, DraftTree, Drafter, DrafterEntry, DrafterUnion, GAIN_MIN, MakeDrafter,
+    PromptLookup, RecentText, Schedule, SuffixDrafter, UnknownSchedule, by_name, known,
 };
 use lapwing_actors::draft::{Drafts, LOOKUP, LOOKUP_AND_SUFFIX, SUFFIX};
 use lapwing_kernels::device::ModelId;
@@ -46,6 +46,7 @@ pub(crate) struct DraftModelChoice {
     pub(crate) device: Option<String>,
     /// Tokens that are verified at each position.
     width: usize,
+    pub(crate) form: DraftForm,
     name: String,
 }
 
@@ -123,7 +124,8 @@ impl DraftChoice {
 
     fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
         let (schedule, device, width) = (Schedule::default(), None, 1);
-        let model = DraftModelChoice { weights, schedule, device, width, name };
+        let form = DraftForm::default();
+        let model = DraftModelChoice { weights, schedule, device, width, form, name };
         DraftChoice::from_source(Source::Model(model))
     }
 
@@ -155,33 +157,38 @@ impl DraftChoice {
         DraftChoice::drafter(name, Arc::new(move || Box::new(make())))
     }
 
-    /// When a draft model drafts; other drafters answer at once and have no schedule.
-    #[must_use]
-    pub fn schedule(mut self, schedule: Schedule) -> DraftChoice {
+    /// Changes the choice of a draft model; other drafters stay as they are.
+    fn of_model(mut self, change: impl FnOnce(&mut DraftModelChoice)) -> DraftChoice {
         if let Some(Source::Model(model)) = &mut self.source {
-            model.schedule = schedule;
+            change(model);
         }
         self
+    }
+
+    /// When a draft model drafts; other drafters answer at once and have no schedule.
+    #[must_use]
+    pub fn schedule(self, schedule: Schedule) -> DraftChoice {
+        self.of_model(|model| model.schedule = schedule)
     }
 
     /// The device that runs a draft model, by its name in the engine: a CPU, a throttled processor or an OpenCL
     /// device. NPUs compute no attention, so they run none.
     #[must_use]
-    pub fn on_device(mut self, device: impl Into<String>) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.source {
-            model.device = Some(device.into());
-        }
-        self
+    pub fn on_device(self, device: impl Into<String>) -> DraftChoice {
+        self.of_model(|model| model.device = Some(device.into()))
     }
 
     /// How many tokens of a draft model are verified at each position, as a tree: the one that it chooses, and the
     /// likeliest others. By default 1, which gives chains.
     #[must_use]
-    pub fn width(mut self, width: usize) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.source {
-            model.width = width;
-        }
-        self
+    pub fn width(self, width: usize) -> DraftChoice {
+        self.of_model(|model| model.width = width)
+    }
+
+    /// How drafts of a model depart from their usual form: whether the target waits for them, and whether their length is chosen.
+    #[must_use]
+    pub fn form(self, form: DraftForm) -> DraftChoice {
+        self.of_model(|model| model.form = form)
     }
 
     /// Verifies this many drafted tokens in each step, or as many as are proposed, whether or not they pay; at most [`DRAFT_MAX`].
@@ -221,6 +228,11 @@ impl DraftChoice {
         self.draft_model().is_some_and(|model| model.schedule == Schedule::Asynchronous)
     }
 
+    /// Whether the target waits for no draft.
+    pub(crate) fn pre_verifies(&self) -> bool {
+        self.overlaps() && self.draft_model().is_some_and(|model| model.form.pre_verify)
+    }
+
     /// The draft model, if one drafts.
     pub(crate) fn draft_model(&self) -> Option<&DraftModelChoice> {
         match &self.source {
@@ -238,7 +250,7 @@ impl DraftChoice {
                     DraftWeights::Predictor => Drafts::of_predictor,
                     DraftWeights::Other(_) | DraftWeights::Own(_) => Drafts::of_model,
                 };
-                of(DRAFT_MODEL, model.schedule).width(model.width)
+                of(DRAFT_MODEL, model.schedule).form(model.form).width(model.width)
             }
         };
         Some(Box::new(match self.length {

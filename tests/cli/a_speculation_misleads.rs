@@ -50,3 +50,39 @@ fn a_longer_prompt_makes_drafts_pay_less() {
     };
     assert!(speed_up("100") < speed_up("4"));
 }
+
+/// The published synchronous decoder computes a pass more for each draft that is accepted completely; without waiting, the target is
+/// as fast as without drafts where all of them are wrong.
+#[test]
+fn forms_of_drafts_are_what_they_say() {
+    let speed = |more: &[&str]| {
+        let run = ["speculate", "--draft-time", "0.5", "--growth", "0", "-n", "400", "--json"];
+        let report = json(&[&run[..], more].concat());
+        (report["form"].clone(), report["runs"][0]["speed_up"].as_f64().expect("a number"))
+    };
+    let sync = ["--acceptance", "0.9", "--schedule", "sync", "--draft-length", "3"];
+    let (form, published) = speed(&[&sync[..], &["--sync-bonus-pass"]].concat());
+    assert_eq!(form["sync_bonus_pass"], true);
+    assert!(published < speed(&sync).1, "{published}");
+    let own = ["--acceptance", "0.9", "--schedule", "async"];
+    let waits = speed(&own).1;
+    let pearl = speed(&[&own[..], &["--pre-verify", "--post-verify"]].concat()).1;
+    assert!(pearl > waits, "{pearl} {waits}");
+    let wrong = ["--acceptance", "0", "--schedule", "async", "--draft-length", "4", "--pre-verify"];
+    let wrong = speed(&wrong).1;
+    assert!((wrong - 1.0).abs() < 1e-9, "{wrong}");
+}
+
+#[test]
+fn options_of_drafts_need_drafts() {
+    for option in ["--sync-bonus-pass", "--pre-verify", "--post-verify"] {
+        for more in [&["-p", "8"][..], &["--requests", "8+2"]] {
+            let refused = ended(lapwing(&[&["simulate", option], more].concat()));
+            assert!(refused.code == Some(2) && refused.stderr.contains("--draft"), "{refused:?}");
+        }
+    }
+    let model = crate::support::model("llama.gguf");
+    let live = ["run", "-m", &model, "--draft", "self:q4_0", "--draft-pre-verify", "ab"];
+    let refused = ended(lapwing(&live));
+    assert!(refused.code == Some(2) && refused.stderr.contains("async"), "{refused:?}");
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use lapwing::devices::DeviceSpec;
-use lapwing::draft::{DraftChoice, Schedule};
+use lapwing::draft::{DraftChoice, DraftForm, Schedule};
 use lapwing::{Activations, Engine, Prompt, Requant, Request, Shutdown};
 
 use crate::a_draft_changes_a_token::Scrambled;
@@ -19,12 +19,14 @@ const TOKENS: usize = 64;
 /// Drafters, of which models run on the device of that name.
 fn drafts(device: &str) -> Vec<DraftChoice> {
     let own = DraftChoice::own(Requant::Q4_0).on_device(device);
+    let pearl = DraftForm { pre_verify: true, post_verify: true, ..DraftForm::default() };
     vec![
         DraftChoice::lookup(),
         DraftChoice::suffix(),
         DraftChoice::made_by("scrambled", || Scrambled(7)),
         own.clone(),
-        own.schedule(Schedule::Asynchronous),
+        own.clone().schedule(Schedule::Asynchronous),
+        own.schedule(Schedule::Asynchronous).form(pearl),
     ]
 }
 

@@ -7,6 +7,8 @@ pub struct DraftCost {
     pub per_token: f64,
     /// Whether tokens are drafted while the model verifies.
     pub overlaps: bool,
+    /// Whether the model waits for drafts that are not there; otherwise it computes a pass without one.
+    pub waits: bool,
     /// Probability that a drafted token is accepted.
     pub acceptance: f64,
 }
@@ -19,6 +21,9 @@ impl DraftCost {
         let alone = verify + self.per_token * drafted as f64;
         if !self.overlaps || drafted == 0 || self.per_token <= 0.0 {
             return alone;
+        }
+        if !self.waits {
+            return verify.max(self.per_token * (drafted + 1) as f64);
         }
         let right = self.acceptance.powi(drafted as i32 + 1);
         let ahead = verify.max(self.per_token * (drafted + 1) as f64);
@@ -44,7 +49,7 @@ mod tests {
             ("a drafter that answers at once", 0.0, 0.5, 4, 1.0, 1.0),
         ];
         for (name, per_token, acceptance, drafted, sync, own) in rows {
-            let cost = |overlaps| DraftCost { per_token, overlaps, acceptance };
+            let cost = |overlaps| DraftCost { per_token, overlaps, waits: true, acceptance };
             let found = [false, true].map(|overlaps| cost(overlaps).step(drafted, 1.0));
             assert_eq!(found, [sync, own], "{name}");
         }

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use lapwing_kernels::device::ModelId;
 
+use super::DRAFT_MAX;
+
 /// When a draft model drafts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
@@ -48,11 +50,37 @@ impl FromStr for Schedule {
     }
 }
 
+/// How drafts by a model depart from their usual form; by default, not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DraftForm {
+    /// With [`Schedule::Synchronous`], the last token of a draft that was accepted completely has a pass of the draft model of
+    /// its own, as in published decoders. Otherwise it is a row of the pass that drafts next. It only costs time.
+    pub bonus_pass: bool,
+    /// With [`Schedule::Asynchronous`], the target waits for no draft: where none is there, as after a rejection, it computes a
+    /// pass without one, which checks the first token of the draft that is made meanwhile (pre-verify of PEARL, Liu et al.,
+    /// 2024). For models that do not share a memory's bandwidth.
+    pub pre_verify: bool,
+    /// With [`Schedule::Asynchronous`], no length is chosen: as many tokens as are there are verified, at most
+    /// [`DRAFT_MAX_OPEN`], whether or not they pay, and where none is there the target waits for one (post-verify of PEARL).
+    pub post_verify: bool,
+}
+
+/// Most drafted tokens of a step of which no length is chosen.
+pub const DRAFT_MAX_OPEN: usize = 63;
+
+impl DraftForm {
+    /// Most drafted tokens of a step.
+    pub fn tokens_max(self) -> usize {
+        if self.post_verify { DRAFT_MAX_OPEN } else { DRAFT_MAX }
+    }
+}
+
 /// The state of a target's drafts by a model.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelDrafts {
     pub(crate) model: ModelId,
     pub(crate) schedule: Schedule,
+    pub(crate) form: DraftForm,
     /// Whether its rows are given the hidden states of the target's.
     pub(crate) is_given: bool,
     /// Sequences of the draft model so far.
@@ -65,6 +93,8 @@ pub(crate) struct ModelDrafts {
     pub(crate) fitting: usize,
     /// Whether the target has just got a result, so that tokens that are there are verified at once.
     pub(crate) fresh: bool,
+    /// The position of a token that the target computes while it is drafted as the first one of a draft.
+    pub(crate) checks_first: Option<usize>,
     /// Why no more drafts are made, if that is so.
     pub(crate) stopped: Option<String>,
 }
@@ -85,14 +115,31 @@ impl ModelDrafts {
         ModelDrafts {
             model,
             schedule,
+            form: DraftForm::default(),
             is_given: false,
             sequences: 0,
             wait: Wait::Nothing,
             fitting: usize::MAX,
             length: 0,
             fresh: false,
+            checks_first: None,
             stopped: None,
         }
+    }
+
+    /// Whether the target computes a pass without a draft where none is there.
+    pub(crate) fn pre_verifies(&self) -> bool {
+        self.form.pre_verify && self.schedule == Schedule::Asynchronous
+    }
+
+    /// Whether a draft has as many tokens as are there.
+    pub(crate) fn is_open(&self) -> bool {
+        self.form.post_verify && self.schedule == Schedule::Asynchronous
+    }
+
+    /// Whether the draft model computes one row at a time.
+    pub(crate) fn has_bonus_passes(&self) -> bool {
+        self.form.bonus_pass && self.schedule == Schedule::Synchronous
     }
 
     /// The number of tokens that are wanted; 0 if none pays.

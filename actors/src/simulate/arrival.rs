@@ -6,7 +6,7 @@ use lapwing_kernels::device::ModelId;
 use lapwing_traces::{Nanos, RequestTimes};
 
 use super::virtual_engine::Moment;
-use crate::draft::{DraftStats, Drafter, Drafts, Schedule};
+use crate::draft::{DRAFT_MAX, DraftForm, DraftStats, Drafter, Drafts, Schedule};
 use crate::error::RunError;
 use crate::message::{Generate, Sink, Submit, Task};
 use crate::policy::{ClientId, Urgency};
@@ -73,15 +73,25 @@ pub enum Drafting {
         schedule: Schedule,
         /// Drafted tokens of a step; `None`: as many as pay.
         length: Option<usize>,
+        /// How its drafts depart from their usual form.
+        form: DraftForm,
     },
 }
 
 impl Drafting {
+    /// Most drafted tokens of a step that are not those of a request's text.
+    pub(super) fn tokens_max(self) -> usize {
+        match self {
+            Drafting::Zeros(_) => DRAFT_MAX,
+            Drafting::Model { form, .. } => form.tokens_max(),
+        }
+    }
+
     fn drafts(self) -> Drafts {
         match self {
             Drafting::Zeros(count) => Drafts::new(Box::new(Zeros(count))).always(count),
-            Drafting::Model { schedule, length } => {
-                let drafts = Drafts::of_model(ModelId(1), schedule);
+            Drafting::Model { schedule, length, form } => {
+                let drafts = Drafts::of_model(ModelId(1), schedule).form(form);
                 match length {
                     None => drafts,
                     Some(length) => drafts.always(length),

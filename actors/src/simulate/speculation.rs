@@ -19,7 +19,7 @@ use super::shape_only_device::ShapeOnlyDevice;
 use super::shape_queue::ShapeQueue;
 use super::tokens::{TEXTS_MAX, Tokens};
 use super::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
-use crate::draft::{DRAFT_MAX, DraftStats, Schedule};
+use crate::draft::{DRAFT_MAX, DraftForm, DraftStats, Schedule};
 use crate::drive::simulated::{Environment, SimulatedDevice};
 use crate::policy::Fcfs;
 use crate::scheduler::{KvPages, SchedulerModel};
@@ -44,6 +44,8 @@ pub struct Speculation {
     pub schedule: Schedule,
     /// Devices over which the target's layers are divided, at most [`DEVICES_MAX`]; each takes an equal share of a pass.
     pub target_devices: usize,
+    /// How drafts depart from their usual form.
+    pub form: DraftForm,
     /// Whether the draft model has a device of its own; otherwise it runs on the target's first one.
     pub own_device: bool,
     /// Drafted tokens of a step, at most [`DRAFT_MAX`]; `None`: as many as pay, as in the live engine.
@@ -83,7 +85,36 @@ pub const DEVICES_MAX: usize = 8;
 /// Most texts at the same time.
 pub const REQUESTS_MAX: usize = TEXTS_MAX;
 
+/// What a run with or without drafts had.
+struct Played {
+    /// Time of all tokens but the first.
+    time: Nanos,
+    drafts: DraftStats,
+    /// Rows of the draft model.
+    rows: usize,
+    /// Ids of each text.
+    ids: Vec<Vec<u32>>,
+}
+
 impl Speculation {
+    /// One text of 2000 tokens with synchronous drafts, of as many tokens as pay, that are right with a probability of 0.8. Each
+    /// model has a device of its own.
+    pub fn new(target: Pass, draft: Pass) -> Speculation {
+        Speculation {
+            target,
+            draft,
+            acceptance: Acceptance::Independent { rate: 0.8, seed: 0 },
+            schedule: Schedule::Synchronous,
+            target_devices: 1,
+            form: DraftForm::default(),
+            own_device: true,
+            length: None,
+            requests: 1,
+            prompt: 4,
+            tokens: 2000,
+        }
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -91,15 +122,23 @@ impl Speculation {
     /// [`SocRunError::Failed`].
     pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
         self.check()?;
-        let (time_without, ..) = self.play(None)?;
-        let Speculation { schedule, length, .. } = *self;
-        let (time, stats, rows) = self.play(Some(Drafting::Model { schedule, length }))?;
+        let time_without = self.play(None)?.time;
+        let Played { time, drafts, rows, .. } = self.play(Some(self.drafting()))?;
         let rows = rows.saturating_sub(self.requests * (self.prompt + 1));
         let draft_rows = rows as f64 / (self.requests * (self.tokens - 1)) as f64;
-        Ok(SpeculationOutcome { time, time_without, drafts: stats, draft_rows })
+        Ok(SpeculationOutcome { time, time_without, drafts, draft_rows })
     }
 
-    fn check(&self) -> Result<(), SocRunError> {
+    fn drafting(&self) -> Drafting {
+        let Speculation { schedule, length, form, .. } = *self;
+        Drafting::Model { schedule, length, form }
+    }
+
+    /// Checks its numbers.
+    ///
+    /// # Errors
+    /// [`SocRunError::Option`] and [`SocRunError::Number`] for impossible ones.
+    pub fn check(&self) -> Result<(), SocRunError> {
         let length = self.length.unwrap_or(1);
         let numbers = [
             ("the length of a draft", length, 1, DRAFT_MAX),
@@ -118,8 +157,7 @@ impl Speculation {
         self.acceptance.check()
     }
 
-    /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
-    fn play(&self, drafting: Option<Drafting>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
+    fn play(&self, drafting: Option<Drafting>) -> Result<Played, SocRunError> {
         let tokens = Tokens::of_texts(&self.acceptance, self.text());
         let infos = self.devices();
         let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
@@ -142,20 +180,23 @@ impl Speculation {
         let arrivals: Vec<Arrival> = (0..self.requests).map(arrival).collect();
         let served = engine.serve(&arrivals, None)?;
         let (mut first, mut last, mut stats) = (None, Nanos(0), DraftStats::default());
-        for Served { tokens, drafts, failed, .. } in served {
+        let mut all = Vec::new();
+        for Served { tokens, ids, drafts, failed, .. } in served {
             if let Some(failed) = failed {
                 return Err(SocRunError::Failed { at: failed.at, error: failed.error });
             }
             first = first.into_iter().chain(tokens.first().copied()).min();
             last = tokens.last().copied().unwrap_or_default().max(last);
             stats.add(&drafts.unwrap_or_default());
+            all.push(ids);
         }
-        Ok((Nanos(last.0 - first.unwrap_or(last).0), stats, tokens.drafted()))
+        let time = Nanos(last.0 - first.unwrap_or(last).0);
+        Ok(Played { time, drafts: stats, rows: tokens.drafted(), ids: all })
     }
 
     /// Positions of a text, those of a draft behind its end included.
     fn text(&self) -> usize {
-        self.prompt + self.tokens + 1 + DRAFT_MAX + 1
+        self.prompt + self.tokens + 1 + self.form.tokens_max() + 1
     }
 
     /// The target or the draft model.
@@ -217,5 +258,7 @@ fn layout() -> KvLayout {
     KvLayout::uniform(1, KvHeads::new(1, 2), 64, KvDtype::F16)
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

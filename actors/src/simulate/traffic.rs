@@ -4,7 +4,7 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::kv::{KvLayout, KvPool, KvSize};
 use lapwing_traces::{Nanos, Recording};
 
-use super::arrival::{Arrival, Served};
+use super::arrival::{Arrival, Drafting, Served};
 use super::error::SocRunError;
 use super::soc::SocModel;
 use super::speculation::Acceptance;
@@ -86,12 +86,15 @@ impl Traffic {
 
     /// Maximum tokens of a draft model's text.
     pub fn draft_context(&self) -> usize {
-        self.context() + DRAFT_MAX + 1
+        let drafting = self.arrivals.iter().filter_map(|arrival| arrival.drafting);
+        let most = drafting.map(Drafting::tokens_max).max().unwrap_or(DRAFT_MAX);
+        self.context() + most + 1
     }
 
     /// Pages for all requests with their drafts, so that none is preempted.
     pub fn kv(&self, layout: &KvLayout) -> KvSize {
-        let rows = |arrival: &Arrival| arrival.ids.len() + arrival.tokens + DRAFT_MAX + 2;
+        let most = |arrival: &Arrival| arrival.drafting.map_or(DRAFT_MAX, Drafting::tokens_max);
+        let rows = |arrival: &Arrival| arrival.ids.len() + arrival.tokens + most(arrival) + 2;
         let pages = self.arrivals.iter().map(|arrival| layout.pages_for(rows(arrival)));
         let states = u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX);
         KvSize { pages: u32::try_from(pages.sum::<usize>()).unwrap_or(u32::MAX), states }

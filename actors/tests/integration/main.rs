@@ -15,6 +15,7 @@ mod drafts_by_predictor;
 mod embed;
 mod failure;
 mod failure_in_plans;
+mod forms_of_drafts;
 mod holds;
 mod invariance;
 mod known_policies;

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use lapwing_engine::draft::Schedule;
+use lapwing_engine::draft::{DraftForm, Schedule};
 use lapwing_engine::models::ModelCache;
 use lapwing_lab::load::{LoadRequest, Trace};
 use lapwing_lab::simulate::speculation::Acceptance;
 use lapwing_lab::simulate::{Composite, DraftSettings, Overlaps, Scenario, requests};
 
 use super::acceptance;
+use super::draft_form::DraftFormArgs;
 use super::draft_length::{Length, length};
 use super::failure::Failure;
 use super::parse::time;
@@ -73,6 +74,9 @@ pub(crate) struct CompositeArgs {
     #[arg(long, value_name = "N", requires = "draft", default_value = "auto", value_parser = length)]
     draft_length: Length,
 
+    #[command(flatten)]
+    form: DraftFormArgs,
+
     /// Longest time that a stream is to wait for a token while other prompts are computed, as in 250ms
     #[arg(long, value_name = "TIME", requires = "requests", value_parser = time)]
     token_gap: Option<Duration>,
@@ -109,6 +113,7 @@ impl CompositeArgs {
         let composite = Composite::new(base.clone(), read(text)?);
         let composite = Composite { token_gap: self.token_gap, overlaps, ..composite };
         let Some(draft) = &self.draft else {
+            self.check_form(false)?;
             return Ok(vec![Variant { composite, acceptance: None }]);
         };
         let variant = |rate: Option<f64>, acceptance: Acceptance| Variant {
@@ -145,6 +150,17 @@ impl CompositeArgs {
             acceptance,
             schedule: self.schedule,
             length: self.draft_length.0,
+            form: self.form.form(),
+        }
+    }
+
+    /// Checks that options of drafts are given only where a model drafts.
+    pub(crate) fn check_form(&self, drafts: bool) -> Result<(), Failure> {
+        match self.form.form() == DraftForm::default() || drafts {
+            true => Ok(()),
+            false => Err(Failure::usage(
+                "--sync-bonus-pass, --pre-verify and --post-verify are for drafts: add --requests and --draft SHAPE",
+            )),
         }
     }
 }

@@ -159,6 +159,15 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N", value_parser = draft_length, hide_short_help = true)]
     pub(crate) draft_length: Option<usize>,
 
+    /// With async: wait for no draft; a pass without one checks the first token of the draft that is made meanwhile (PEARL). For a
+    /// draft model with a memory of its own
+    #[arg(long, hide_short_help = true)]
+    pub(crate) draft_pre_verify: bool,
+
+    /// With async: choose no length; verify as many drafted tokens as are there, up to 63, whether or not they pay (PEARL)
+    #[arg(long, hide_short_help = true)]
+    pub(crate) draft_post_verify: bool,
+
     /// Lock the weights in memory, so that the system never swaps them out; fails where it refuses
     #[arg(long, hide_short_help = true)]
     pub(crate) mlock: bool,
@@ -195,6 +204,8 @@ impl EngineArgs {
             ("--draft-schedule", self.draft_schedule.is_some()),
             ("--draft-device", self.draft_device.is_some()),
             ("--draft-width", self.draft_width.is_some()),
+            ("--draft-pre-verify", self.draft_pre_verify),
+            ("--draft-post-verify", self.draft_post_verify),
         ];
         let ignored = of_model.into_iter().find(|(_, given)| *given && !self.draft.0.is_model());
         if let Some((option, _)) = ignored {
@@ -202,6 +213,12 @@ impl EngineArgs {
                 "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
                 self.draft.0
             )));
+        }
+        let verifies = self.draft_pre_verify || self.draft_post_verify;
+        if verifies && self.draft_schedule != Some(Schedule::Asynchronous) {
+            return Err(Failure::usage(
+                "--draft-pre-verify and --draft-post-verify are for drafts made meanwhile: add --draft-schedule async",
+            ));
         }
         if self.draft_length.is_some() && !self.draft.0.drafts_tokens() {
             return Err(Failure::usage("--draft-length is that of drafts: add --draft DRAFTER"));

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use lapwing_engine::draft::DraftChoice;
+use lapwing_engine::draft::{DraftChoice, DraftForm};
 use lapwing_engine::models::ModelCache;
 use lapwing_engine::{Engine, EngineBuilder};
 
@@ -52,6 +52,8 @@ impl EngineArgs {
         let draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
         let draft = draft.given(self.draft_device.as_deref(), DraftChoice::on_device);
         let draft = draft.given(self.draft_length, DraftChoice::length);
+        let (pre_verify, post_verify) = (self.draft_pre_verify, self.draft_post_verify);
+        let draft = draft.form(DraftForm { pre_verify, post_verify, ..DraftForm::default() });
         // Without a cache folder, a model on disk still runs.
         let cache = if self.no_packed_cache { None } else { ModelCache::open(None).ok() };
         let builder = Engine::builder()

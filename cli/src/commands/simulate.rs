@@ -67,6 +67,7 @@ struct Report {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    args.composite.check_form(args.composite.requests.is_some())?;
     let scenario = match args.composite.requests {
         None => args.scenario.scenario(session)?,
         Some(_) => args.scenario.scenario_of_requests()?,

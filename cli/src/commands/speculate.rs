@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lapwing_engine::draft::Schedule;
+use lapwing_engine::draft::{DraftForm, Schedule};
 use lapwing_lab::simulate::speculation::{Acceptance, Pass, Speculation, SpeculationOutcome};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
 use crate::cli::acceptance;
+use crate::cli::draft_form::DraftFormArgs;
 use crate::cli::draft_length::{Length, length};
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -65,6 +66,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "sync,async")]
     schedule: Vec<Schedule>,
 
+    #[command(flatten)]
+    form: DraftFormArgs,
+
     /// Share of a pass's time that each further row adds
     #[arg(long, value_name = "SHARE", default_value = "0.02")]
     growth: f64,
@@ -109,7 +113,16 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Report {
+    form: FormReport,
     runs: Vec<Run>,
+}
+
+/// How drafts depart from their usual form.
+#[derive(Serialize)]
+struct FormReport {
+    sync_bonus_pass: bool,
+    pre_verify: bool,
+    post_verify: bool,
 }
 
 #[derive(Serialize)]
@@ -207,6 +220,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if args.region.is_some() {
         plots::check(args)?;
     }
+    if args.form.form().pre_verify && (args.bandwidth > 0.5 || args.one_device) {
+        session.note("note: --pre-verify is for models that do not share a processor or a memory's bandwidth");
+    }
     let by_position = args.by_position()?;
     let mut runs = Vec::new();
     for line in args.lines() {
@@ -226,7 +242,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(path) = &args.region {
         files::write(path, plots::region(args, &runs).svg_file().as_bytes(), session)?;
     }
-    if session.json { print_json(&Report { runs }) } else { print(&text(&runs)) }
+    if !session.json {
+        return print(&text(&runs));
+    }
+    let DraftForm { bonus_pass: sync_bonus_pass, pre_verify, post_verify } = args.form.form();
+    print_json(&Report { form: FormReport { sync_bonus_pass, pre_verify, post_verify }, runs })
 }
 
 fn simulate(
@@ -248,6 +268,7 @@ fn simulate(
         acceptance,
         schedule: point.schedule,
         target_devices: point.target_devices,
+        form: args.form.form(),
         own_device: !args.one_device,
         length: point.length.0,
         requests: point.requests,

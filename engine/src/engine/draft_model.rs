@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
 use lapwing_kernels::device::{DeviceInfo, Packing};
 use lapwing_kernels::graph::{Graph, WeightSpec};
@@ -64,10 +63,10 @@ impl DraftModel {
         let weights = weights.cloned().collect();
         let dtype: KvDtype = settings.kv;
         let layout = KvLayout { dtype, ..model.config.kv_layout() };
-        let context = model.config.context.min(chosen.context + DRAFT_MAX + 1);
+        let context = model.config.context.min(chosen.context + choice.form.tokens_max() + 1);
         // As many tokens as the target has, and a draft for each sequence.
         let tokens = chosen.pages as usize * chosen.layout.page_rows;
-        let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
+        let tokens = tokens + chosen.sequences_max * (choice.form.tokens_max() + layout.page_rows);
         let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
         // No draft model has states.
         let size = KvSize { pages, states: 0 };

@@ -46,9 +46,10 @@ impl Engine {
             let (draft, verify, lengths) = (Duration::ZERO, Vec::new(), Vec::new());
             return Ok(Some(DraftExplanation { drafter, draft, verify, lengths }));
         };
-        let overlaps = inner.draft.overlaps();
+        let (overlaps, waits) = (inner.draft.overlaps(), !inner.draft.pre_verifies());
         let best = |acceptance: f64| {
-            let cost = DraftCost { per_token: draft.as_secs_f64(), overlaps, acceptance };
+            let per_token = draft.as_secs_f64();
+            let cost = DraftCost { per_token, overlaps, waits, acceptance };
             let step = |rows: usize| {
                 let verify = verify.get(rows - 1)?.as_secs_f64();
                 Some(cost.step(rows - 1, verify))

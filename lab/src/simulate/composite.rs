@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lapwing_actors::draft::Schedule;
+use lapwing_actors::draft::{DraftForm, Schedule};
 use lapwing_actors::simulate::Tokens;
 use lapwing_actors::simulate::arrival::{Arrival, Drafting};
 use lapwing_actors::simulate::speculation::Acceptance;
@@ -67,6 +67,8 @@ pub struct DraftSettings {
     pub schedule: Schedule,
     /// Drafted tokens of a step, 1 to 15; `None`: as many as pay, as in the live engine.
     pub length: Option<usize>,
+    /// How drafts depart from their usual form.
+    pub form: DraftForm,
 }
 
 /// Strategies that divide nothing.
@@ -162,8 +164,8 @@ impl Composite {
             Some(settings) => Some(self.draft_model(settings)?),
         };
         let drafting = self.draft.as_ref().filter(|_| self.overlaps.drafts).map(|settings| {
-            let DraftSettings { schedule, length, .. } = *settings;
-            Drafting::Model { schedule, length }
+            let DraftSettings { schedule, length, form, .. } = *settings;
+            Drafting::Model { schedule, length, form }
         });
         let arrival = |(number, request): (usize, &LoadRequest)| {
             let at = Nanos((request.at * 1e9).round() as u64);

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lapwing_actors::draft::Schedule;
+use lapwing_actors::draft::{DraftForm, Schedule};
 use lapwing_actors::policy::PolicyChoice;
 use lapwing_actors::simulate::speculation::Acceptance;
 
 use super::numbers::Numbers;
-use super::subject::{DEFAULT_SOC, Misfit, Places, Subject, bad, length, rates, read};
+use super::subject::{DEFAULT_SOC, Misfit, Places, Subject, bad, length, rates, read, set_form};
 use crate::load::LoadRequest;
 use crate::simulate::labels::setting_label;
 use crate::simulate::{
@@ -36,19 +36,26 @@ struct Draft {
     rates: Vec<f64>,
     schedule: Schedule,
     length: Option<usize>,
+    form: DraftForm,
 }
 
 impl Default for Draft {
     fn default() -> Draft {
-        let (model, device, rates) = (String::new(), None, vec![0.8]);
-        Draft { model, device, rates, schedule: Schedule::Asynchronous, length: None }
+        Draft {
+            model: String::new(),
+            device: None,
+            rates: vec![0.8],
+            schedule: Schedule::Asynchronous,
+            length: None,
+            form: DraftForm::default(),
+        }
     }
 }
 
 /// Keys of one request only.
 const OF_ONE: [&str; 3] = ["prompt", "decode", "verify"];
 /// Keys of many requests.
-const OF_MANY: [&str; 8] = [
+const OF_MANY: [&str; 11] = [
     "requests",
     "token-gap",
     "without",
@@ -57,9 +64,20 @@ const OF_MANY: [&str; 8] = [
     "acceptance",
     "schedule",
     "draft-length",
+    "sync-bonus-pass",
+    "pre-verify",
+    "post-verify",
 ];
 /// Those of them that are about drafts.
-const OF_DRAFTS: [&str; 4] = ["draft-device", "acceptance", "schedule", "draft-length"];
+const OF_DRAFTS: [&str; 7] = [
+    "draft-device",
+    "acceptance",
+    "schedule",
+    "draft-length",
+    "sync-bonus-pass",
+    "pre-verify",
+    "post-verify",
+];
 
 impl Phone {
     pub(super) fn new(places: &Places) -> Result<Phone, SimulateError> {
@@ -119,7 +137,8 @@ impl Phone {
                     "draft-device" => draft.device = Some(value.to_owned()),
                     "acceptance" => draft.rates = rates(key, value)?,
                     "schedule" => draft.schedule = read(key, value, "it must be sync or async")?,
-                    _ => draft.length = length(key, value)?,
+                    "draft-length" => draft.length = length(key, value)?,
+                    _ => set_form(&mut draft.form, key, value)?,
                 }
             }
         }
@@ -139,6 +158,7 @@ impl Phone {
             acceptance,
             schedule: draft.schedule,
             length: draft.length,
+            form: draft.form,
         })
     }
 

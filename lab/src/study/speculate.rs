@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::numbers::Numbers;
-use super::subject::{Misfit, Subject, bad, length, rates, read, switch};
+use super::subject::{Misfit, Subject, bad, length, rates, read, set_form, switch};
 use crate::simulate::SimulateError;
 use crate::simulate::speculation::{Acceptance, Pass, Speculation};
 
@@ -19,7 +19,7 @@ pub(super) struct Drafts {
     base: Speculation,
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "acceptance",
     "draft-time",
     "draft-length",
@@ -33,6 +33,8 @@ const KEYS: [&str; 13] = [
     "tokens",
     "seed",
     "sync-bonus-pass",
+    "pre-verify",
+    "post-verify",
 ];
 
 /// The unit of time does not matter.
@@ -41,12 +43,7 @@ const TARGET: Duration = Duration::from_millis(100);
 impl Default for Drafts {
     fn default() -> Drafts {
         let pass = Pass { one: TARGET, growth: 0.0, bandwidth: 0.0 };
-        let base = Speculation {
-            acceptance: Acceptance::Independent { rate: 0.8, seed: 0 },
-            tokens: 2000,
-            prompt: 4,
-            ..Speculation::new(pass, pass)
-        };
+        let base = Speculation::new(pass, pass);
         Drafts { rates: vec![0.8], draft_time: 0.1, growth: 0.02, bandwidth: 0.0, seed: 0, base }
     }
 }
@@ -88,6 +85,9 @@ impl Subject for Drafts {
             "prompt" => self.base.prompt = count()?,
             "tokens" => self.base.tokens = count()?,
             "seed" => self.seed = read(key, value, "it must be a whole number")?,
+            "sync-bonus-pass" | "pre-verify" | "post-verify" => {
+                set_form(&mut self.base.form, key, value)?;
+            }
             _ => return Err(bad(key, value, format!("'speculate' has {}", KEYS.join(", ")))),
         }
         Ok(())

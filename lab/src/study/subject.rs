@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use lapwing_actors::draft::DraftForm;
+
 use super::numbers::Numbers;
 use super::phone::Phone;
 use super::server::ModelledServer;
@@ -134,6 +136,17 @@ pub(super) fn length(key: &str, value: &str) -> Result<Option<usize>, SimulateEr
     }
     let length = value.parse().ok().filter(|length| (1..=15).contains(length));
     length.map(Some).ok_or_else(|| bad(key, value, "it must be from 1 to 15, or auto"))
+}
+
+/// Changes how drafts depart from their usual form.
+pub(super) fn set_form(form: &mut DraftForm, key: &str, value: &str) -> Result<(), SimulateError> {
+    let is_on = switch(key, value)?;
+    match key {
+        "sync-bonus-pass" => form.bonus_pass = is_on,
+        "pre-verify" => form.pre_verify = is_on,
+        _ => form.post_verify = is_on,
+    }
+    Ok(())
 }
 
 /// The rates of a list such as `0.9, 0.7`.

@@ -10,7 +10,7 @@ use super::given::{Given, STEP_ROWS};
 use super::propose::StepTime;
 use super::speculation::Speculation;
 use super::{RowProgress, Sequence, SequenceTask};
-use crate::draft::{DRAFT_MAX, ModelDrafts, Schedule, Wait};
+use crate::draft::{Followed, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
 use crate::prefix::PrefixUse;
 use crate::scheduler::effect::SchedulerEffect;
@@ -24,6 +24,7 @@ impl Sequence {
         let drafts = drafts.as_mut()?;
         let alternatives = drafts.alternatives();
         let model = drafts.model_mut().filter(|model| model.stopped.is_none())?;
+        let single_rows = model.has_bonus_passes();
         let given = match model.is_given {
             true => Some(Given::after(hidden.first().filter(|it| it.start + 1 < self.ids.len())?)),
             false => None,
@@ -47,7 +48,7 @@ impl Sequence {
             context: self.context,
             stall: None,
             lacks_graphs: false,
-            speculation: Some(Speculation::of_companion(prompt_tokens, given)),
+            speculation: Some(Speculation::of_companion(prompt_tokens, single_rows, given)),
             latest_token: self.latest_token,
             is_fed: false,
             prefix: PrefixUse::Off,
@@ -104,6 +105,7 @@ impl Sequence {
         context: usize,
         effects: &mut Vec<SchedulerEffect>,
     ) {
+        self.check_first(target);
         let common = self.agree(target);
         let first = self.first();
         if common < self.ids.len().min(target.ids.len() - first) {
@@ -134,16 +136,33 @@ impl Sequence {
         }
         let end = match (drafts.wanted(), drafts.schedule) {
             (0, Schedule::Synchronous) => 0,
-            (0, Schedule::Asynchronous) if target.draft().is_empty() => 0,
+            (0, Schedule::Asynchronous)
+                if target.draft().is_empty() && drafts.checks_first.is_none() =>
+            {
+                0
+            }
             (wanted, Schedule::Synchronous) => target.ids.len() + wanted,
             // One more token for the one that the target adds to an accepted draft.
-            (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
+            (_, Schedule::Asynchronous) => target.rows() + 1 + drafts.form.tokens_max(),
         };
         let Some(speculation) = self.speculation.as_mut() else { return };
         let end = end.min(context).min(target.drafts_end());
         speculation.drafts_to = Some(end.saturating_sub(first));
         let drafted = of_target.len()..self.ids.len();
         speculation.alternatives.retain(|(position, _)| drafted.contains(position));
+    }
+
+    /// Shows the target whether the first token of a draft is right that was drafted while the target computed it.
+    fn check_first(&self, target: &mut Sequence) {
+        let at = target.model_drafts().and_then(|drafts| drafts.checks_first);
+        let Some(at) = at.filter(|at| *at < target.ids.len()) else { return };
+        let drafted = at.checked_sub(self.first()).and_then(|place| self.ids.get(place));
+        let right = drafted.map(|drafted| usize::from(*drafted == target.ids[at]));
+        let Some(drafts) = target.drafts_mut() else { return };
+        right.into_iter().for_each(|right| drafts.length.learn(Followed::chain(1, right)));
+        if let Some(model) = drafts.model_mut() {
+            model.checks_first = None;
+        }
     }
 
     /// Compares a companion's tokens with those of its target; returns how many are the same.
@@ -179,7 +198,7 @@ impl Sequence {
     pub(in super::super) fn draft_ahead(&mut self, companion: &Sequence, vocab: usize) {
         let rows = self.rows();
         let Some(model) = self.model_drafts() else { return };
-        let (wanted, fitting) = (model.length, model.fitting);
+        let (wanted, fitting, is_open) = (model.length, model.fitting, model.is_open());
         if wanted == 0 || self.sent < rows {
             return;
         }
@@ -187,7 +206,9 @@ impl Sequence {
         let follows = companion.ids.get(length..rows) == Some(self.draft());
         let there = companion.ids.get(rows..).filter(|_| follows).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(rows);
-        let wanted = (wanted + 1).min(reachable).min(fitting);
+        // Without a chosen length, as many as are there.
+        let wanted = if is_open { there.len().max(2) } else { wanted + 1 };
+        let wanted = wanted.min(reachable).min(fitting);
         let known = there.iter().take(wanted).take_while(|id| (**id as usize) < vocab).count();
         let is_known = wanted > 0 && known == wanted;
         if let Some(it) = self.speculation.as_mut().filter(|_| is_known) {
@@ -206,13 +227,14 @@ impl Sequence {
         let length = self.ids.len();
         let drafts = self.speculation.as_mut().and_then(|it| it.drafts.as_mut());
         let Some(drafts) = drafts else { return };
-        let most = drafts.always.unwrap_or(DRAFT_MAX);
+        let most = drafts.tokens_max();
         let Some(model) = drafts.model_mut() else { return };
         let Wait::Tokens(wanted) = model.wait else { return };
         let Some(companion) = companion else {
             model.wait = Wait::Missed(wanted);
             return;
         };
+        let position = length;
         let length = length - companion.first();
         let there = companion.ids.get(length..).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(length);
@@ -226,12 +248,15 @@ impl Sequence {
         if is_there {
             let most = match model.schedule {
                 Schedule::Synchronous => wanted,
-                Schedule::Asynchronous => most.min(DRAFT_MAX).min(model.fitting),
+                Schedule::Asynchronous => most.min(model.form.tokens_max()).min(model.fitting),
             };
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
             model.wait = Wait::Nothing;
             let drafted: Vec<u32> = known.take(most).collect();
             self.take_alternatives(companion, &drafted, vocab, time);
+        } else if model.pre_verifies() {
+            model.wait = Wait::Nothing;
+            model.checks_first = Some(position);
         } else if there.is_empty() && length.saturating_sub(companion.sent) > STEP_ROWS {
             model.wait = Wait::Missed(wanted);
         }

@@ -33,9 +33,10 @@ impl Sequence {
         let Some(drafts) = drafts.filter(|_| most > 0) else { return };
         let Drafts { source, length, always, stats, .. } = drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
+        let waits = source.waits();
         let (overlaps, acceptance) = (source.overlaps(), length.hopeful_acceptance());
         let others_accepted = length.acceptance_of_others();
-        let cost = DraftCost { per_token, overlaps, acceptance };
+        let cost = DraftCost { per_token, overlaps, waits, acceptance };
         let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
         // A stale pass of the draft model may be in flight when the draft begins.
         let stale = usize::from(overlaps);
@@ -66,6 +67,8 @@ impl Sequence {
                 // A draft that was missed is still wanted, so that a trial does not end before it began.
                 let wanted = match model.wait {
                     Wait::Missed(count) => fitting(count.min(most)),
+                    // As many as are there: it waits for one.
+                    _ if model.is_open() => fitting(1),
                     _ => {
                         let chances = chain(acceptance).take(most.min(DRAFT_MAX));
                         choose(&chances.collect::<Vec<_>>())
@@ -76,6 +79,9 @@ impl Sequence {
                 model.length = wanted;
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
+                if wanted == 0 {
+                    model.checks_first = None;
+                }
             }
         }
     }

@@ -47,8 +47,15 @@ impl Sequence {
             _ if waits => 0,
             Some(given) => given.due(self, drafted),
             None if drafted => 0,
+            None if self.computes_single_rows() => (self.goal() - self.sent).min(1),
             None => self.goal() - self.sent,
         }
+    }
+
+    /// Whether a draft model's sequence computes one row at a time: it has computed the target's first tokens.
+    fn computes_single_rows(&self) -> bool {
+        let single = self.speculation.as_ref().is_some_and(|it| it.single_rows);
+        single && self.sent >= self.times.prompt_tokens
     }
 
     /// Whether the ready rows are a decode step.

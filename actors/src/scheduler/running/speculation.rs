@@ -23,6 +23,8 @@ pub(super) struct Speculation {
     pub(super) alternatives: Vec<(usize, Vec<TokenLogprob>)>,
     /// The sequence of a draft model drafts until it has this many tokens; `None` for a request.
     pub(super) drafts_to: Option<usize>,
+    /// Whether a draft model's sequence computes one row at a time, once it has the target's first tokens.
+    pub(super) single_rows: bool,
     /// First tokens of a draft model's sequence that are known to be those of its target.
     pub(super) agreed: usize,
     /// Whether a draft model's sampling state is not yet that of its target.
@@ -49,9 +51,13 @@ impl Speculation {
     }
 
     /// That of a draft model's sequence, which has the target's first tokens.
-    pub(super) fn of_companion(tokens: usize, given: Option<Given>) -> Box<Speculation> {
-        let drafts_to = Some(tokens);
-        Box::new(Speculation { drafts_to, agreed: tokens, given, ..Speculation::default() })
+    pub(super) fn of_companion(
+        tokens: usize,
+        single_rows: bool,
+        given: Option<Given>,
+    ) -> Box<Speculation> {
+        let (drafts_to, agreed) = (Some(tokens), tokens);
+        Box::new(Speculation { drafts_to, single_rows, agreed, given, ..Speculation::default() })
     }
 
     /// For a chunk that chooses tokens: its link with the chunk in flight, and the one with the next chunk.

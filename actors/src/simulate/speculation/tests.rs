@@ -11,6 +11,7 @@ fn speculation(rate: f64, ratio: f64, schedule: Schedule) -> Speculation {
         acceptance: Acceptance::Independent { rate, seed: 1 },
         schedule,
         target_devices: 1,
+        form: DraftForm::default(),
         own_device: true,
         length: Some(4),
         requests: 1,

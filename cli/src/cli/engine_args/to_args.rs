@@ -13,6 +13,7 @@ impl EngineArgs {
             self;
         let EngineArgs { draft, draft_schedule, draft_device, draft_width, draft_length, .. } =
             self;
+        let EngineArgs { draft_pre_verify, draft_post_verify, .. } = self;
         let EngineArgs { attention, policy, token_gap, mlock, mmap, no_mmap, .. } = self;
         let EngineArgs { no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
@@ -59,6 +60,8 @@ impl EngineArgs {
             ("--no-mmap", no_mmap),
             ("--no-packed-cache", no_packed_cache),
             ("--wait-for-graphs", wait_for_graphs),
+            ("--draft-pre-verify", draft_pre_verify),
+            ("--draft-post-verify", draft_post_verify),
         ];
         let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
         let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);

@@ -10,6 +10,8 @@ Examples:
   lapwing speculate --one-device --growth 0.15
   lapwing speculate --target-devices 1,2,4 --draft-time 0.05 --draft-length 2
   lapwing speculate --requests 1,2,4 --target-devices 2,4
+  lapwing speculate --schedule sync --draft-length 5 --sync-bonus-pass    as published decoders
+  lapwing speculate --schedule async --pre-verify --post-verify            as PEARL
   lapwing speculate --acceptance-at 0.9,0.7,0.5    by position in a draft
   lapwing speculate --acceptance-of run.json       as in a run with --draft and --json
 
@@ -19,7 +21,8 @@ passes run at a time: of several requests, or of one request whose asynchronous 
 ahead. Passes slow down while the bandwidth that all take is above 1 in sum.
 
 With --json:
-  {\"runs\":[{\"acceptance\":F|null,\"requests\":N,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
+  {\"form\":{\"sync_bonus_pass\":true|false,\"pre_verify\":true|false,\"post_verify\":true|false},
+   \"runs\":[{\"acceptance\":F|null,\"requests\":N,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
    \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
    \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
   acceptance: null if it is by position; speed_up: multiple of the speed without drafts;

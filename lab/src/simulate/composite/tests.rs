@@ -19,6 +19,7 @@ fn drafted(text: &str, rate: f64) -> Composite {
         acceptance: Acceptance::Independent { rate, seed: 0 },
         schedule: Schedule::Asynchronous,
         length: None,
+        form: DraftForm::default(),
     };
     Composite { draft: Some(draft), ..composite(text) }
 }
