@@ -107,7 +107,7 @@ impl StudyScenario {
         let setting = self.settings.iter().find(|setting| setting.key == SOC);
         let line = setting.map_or(self.line, |setting| setting.line);
         let default = [DEFAULT_SOC.to_owned()];
-        for text in setting.map_or(&default[..], |setting| &setting.values) {
+        for text in setting.map_or(&default[..], |setting| &setting.values[..]) {
             let preset = self.base.preset(text);
             let preset = preset.map_err(|error| Wrong::new(line, error.to_string()))?;
             let Some(toml) = preset.filter(|_| names.insert(format!("soc {text}"))) else {

@@ -152,7 +152,7 @@ impl StudyRun<'_> {
         let firsts: Vec<&Numbers> = (0..self.outcomes.len()).filter_map(ran).collect();
         for (at, scenario) in self.study.scenarios.iter().enumerate() {
             let Some(wanted) = &scenario.figures else { continue };
-            let known = match wanted.own {
+            let known: Vec<&Numbers> = match wanted.own {
                 true => ran(at).into_iter().collect(),
                 false if firsts.len() < self.outcomes.len() => continue,
                 false => firsts.clone(),
