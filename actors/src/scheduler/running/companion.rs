@@ -156,7 +156,9 @@ impl Sequence {
     fn check_first(&self, target: &mut Sequence) {
         let at = target.model_drafts().and_then(|drafts| drafts.checks_first);
         let Some(at) = at.filter(|at| *at < target.ids.len()) else { return };
-        let drafted = at.checked_sub(self.first()).and_then(|place| self.ids.get(place));
+        // Tokens before are the target's own.
+        let place = at.checked_sub(self.first()).filter(|place| *place >= self.agreed());
+        let drafted = place.and_then(|place| self.ids.get(place));
         let right = drafted.map(|drafted| usize::from(*drafted == target.ids[at]));
         let Some(drafts) = target.drafts_mut() else { return };
         right.into_iter().for_each(|right| drafts.length.learn(Followed::chain(1, right)));
@@ -234,8 +236,7 @@ impl Sequence {
             model.wait = Wait::Missed(wanted);
             return;
         };
-        let position = length;
-        let length = length - companion.first();
+        let (position, length) = (length, length - companion.first());
         let there = companion.ids.get(length..).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(length);
         let is_there = match model.schedule {

@@ -79,9 +79,6 @@ impl Sequence {
                 model.length = wanted;
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
-                if wanted == 0 {
-                    model.checks_first = None;
-                }
             }
         }
     }
