@@ -122,8 +122,10 @@ impl Speculation {
     /// [`SocRunError::Failed`].
     pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
         self.check()?;
-        let time_without = self.play(None)?.time;
-        let Played { time, drafts, rows, .. } = self.play(Some(self.drafting()))?;
+        let without = self.play(None)?;
+        let Played { time, drafts, rows, ids } = self.play(Some(self.drafting()))?;
+        debug_assert_eq!(ids, without.ids, "drafts change no token");
+        let time_without = without.time;
         let rows = rows.saturating_sub(self.requests * (self.prompt + 1));
         let draft_rows = rows as f64 / (self.requests * (self.tokens - 1)) as f64;
         Ok(SpeculationOutcome { time, time_without, drafts, draft_rows })

@@ -8,7 +8,7 @@ use super::journal::{Entry, JOURNAL, Journal};
 use super::numbers::Numbers;
 use super::page;
 use super::{Study, StudyScenario, Wanted};
-use crate::simulate::{Point, Results, Sweep, combination};
+use crate::simulate::{Point, Sweep, combination};
 
 /// A study that is under way, or has ended.
 pub struct StudyRun<'a> {
