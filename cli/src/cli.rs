@@ -51,7 +51,7 @@ pub(crate) mod wrap;
 
 pub(crate) use device_args::DeviceArgs;
 pub(crate) use engine_args::{DEFAULT_MODEL, EngineArgs, ModelArg, OptionalModel, PositionalModel};
-pub(crate) use parse::at_least_one;
+pub(crate) use parse::{at_least_one, time};
 pub(crate) use prefix_args::PrefixArgs;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};

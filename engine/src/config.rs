@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy};
+use lapwing_actors::scheduler::Reserve;
 use lapwing_kernels::cpu::{Activations, PackedMemory};
 use lapwing_kernels::kv::{KvDtype, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
@@ -82,6 +83,7 @@ pub(crate) struct Settings {
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) token_gap: Option<Duration>,
+    pub(crate) reserve: Reserve,
     pub(crate) profile: Option<Arc<Profile>>,
     /// Makes the cost model of the caller's own.
     pub(crate) cost: Option<OwnCost>,

@@ -47,6 +47,7 @@ pub use futures_core::Stream;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
 pub use lapwing_actors::sample::{SamplingParams, Scored, TokenLogprob};
+pub use lapwing_actors::scheduler::Reserve;
 pub use lapwing_actors::stats::{ClientStats, EngineStats, Latencies, RunningRequest, Work};
 pub use lapwing_kernels::cpu::{Activations, BeyondMemory, PackedMemory, PackedUse};
 pub use lapwing_kernels::device::SlotStats;

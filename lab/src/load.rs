@@ -5,10 +5,11 @@
 //! use lapwing::load::{Experiment, LoadReport};
 //! use lapwing::policy::PolicyChoice;
 //!
-//! let experiment = Experiment::named("vtc-proportional", 1)?;
-//! let policy = PolicyChoice::from("fcfs");
-//! let (served, stats) = experiment.server.run(&experiment.requests, &policy, experiment.until)?;
-//! let report = LoadReport::new("fcfs", &served, &stats, 600.0, &experiment.measure);
+//! let mut experiment = Experiment::named("vtc-proportional", Experiment::SEED)?;
+//! # experiment.requests.truncate(200);
+//! let policy = experiment.policy(&PolicyChoice::from("fcfs"));
+//! let (served, stats) = experiment.server.run(&experiment.requests, &policy, None)?;
+//! let report = LoadReport::new("fcfs", &served, &stats, &experiment.measure);
 //! assert_eq!(report.clients.len(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -18,6 +19,7 @@
 mod cost;
 mod experiments;
 mod generate;
+mod mersenne;
 mod outcome;
 mod page;
 mod random;
@@ -33,7 +35,7 @@ pub use experiments::{Experiment, ExperimentError};
 pub use generate::{LoadClient, Rate, SharedPrefixes, generate};
 pub use outcome::RequestOutcome;
 pub use page::page;
-pub use report::{ClientReport, Difference, Latencies, LoadReport, Measure};
+pub use report::{ClientReport, Difference, Largest, Latencies, LoadReport, Mean, Measure};
 pub use request::{LoadRequest, WorkloadError};
-pub use server::Server;
+pub use server::{Server, ServerOptions};
 pub use trace::{Trace, TraceForm};

@@ -60,8 +60,86 @@ fn a_trace_is_served_under_each_policy_and_written_by_window() {
         assert_eq!(client["service"], 10.0 * (100.0 + 2.0 * 10.0), "{client}");
     }
     let written = fs::read_to_string(&csv).expect("a file");
-    assert_eq!(written.lines().count(), 1 + 2 * 2 * 20, "policies × clients × windows");
+    assert_eq!(written.lines().count(), 1 + 2 * 2 * 19, "policies × clients × windows");
     assert!(written.starts_with("policy,client,window_s,service\nfcfs,a,"), "{written}");
+}
+
+#[test]
+fn the_times_of_each_request_give_the_numbers_of_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, times) = (folder.path().join("trace.csv"), folder.path().join("times.csv"));
+    let costs =
+        format!("{}/lab/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let lines: String = (0..30).map(|at| format!("{},100,10,c{}\n", at / 4, at % 3)).collect();
+    fs::write(&trace, format!("at,prompt_tokens,output_tokens,client\n{lines}")).expect("a file");
+    let (trace, path) = (trace.to_str().expect("UTF-8"), times.to_str().expect("UTF-8"));
+    let args = [
+        "load",
+        trace,
+        "--server",
+        &costs,
+        "--policies",
+        "fcfs:rpm.c1=5",
+        "--requests-out",
+        path,
+        "--json",
+    ];
+    let report = json(&args)["reports"][0].clone();
+    let written = fs::read_to_string(&times).expect("a file");
+    let rows: Vec<Vec<&str>> = written.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0][..3], ["policy", "request", "client"]);
+    let (rows, number) = (&rows[1..], |cell: &str| cell.parse::<f64>().expect("a number"));
+    let count = |outcome: &str| rows.iter().filter(|row| row[10] == outcome).count();
+    assert_eq!((count("finished"), count("refused")), (25, 5), "{written}");
+    assert_eq!((&report["finished"], &report["refused"]), (&25.into(), &5.into()), "{report}");
+    let last = rows.iter().filter(|row| !row[9].is_empty()).map(|row| number(row[9]));
+    let speed = 25.0 * 110.0 / last.fold(0.0, f64::max);
+    let found = report["tokens_per_second"].as_f64().expect("a speed");
+    assert!((found - speed).abs() < 0.01, "{found} for {speed}");
+    let of_client = rows.iter().filter(|row| row[2] == "c0" && row[10] == "finished");
+    let waits: Vec<f64> = of_client.map(|row| number(row[8]) - number(row[3])).collect();
+    let mean = 1e3 * waits.iter().sum::<f64>() / waits.len() as f64;
+    let found = report["clients"][0]["ttft"]["mean"].as_f64().expect("a time");
+    assert!((found - mean).abs() < 0.01, "{found} for {mean}");
+}
+
+#[test]
+fn options_of_a_modelled_server_change_what_they_say() {
+    let costs =
+        format!("{}/lab/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let burst = [
+        "load",
+        "--server",
+        &costs,
+        "--clients",
+        "2",
+        "--requests",
+        "20",
+        "-p",
+        "100",
+        "-n",
+        "100",
+        "--kv-tokens",
+        "2500",
+        "--json",
+    ];
+    let number = |more: &[&str], field: &str| {
+        let load = json(&[&burst[..], more].concat());
+        assert_eq!(load["reports"][0]["finished"], 40, "{more:?} {load}");
+        load["reports"][0][field].as_f64().expect("a number")
+    };
+    assert!(number(&[], "preemptions") > 0.0);
+    assert_eq!(number(&["--reserve", "peak"], "preemptions"), 0.0);
+    let base = number(&["--reserve", "peak"], "tokens_per_second");
+    for slower in [
+        &["--host", "20ms"][..],
+        &["--max-running-requests", "2"],
+        &["--prefill-alone", "--admit-every", "90"],
+        &["--max-prefill-tokens", "100", "--admit-every", "20"],
+    ] {
+        let found = number(&[&["--reserve", "peak"][..], slower].concat(), "tokens_per_second");
+        assert!(found < 0.95 * base, "{slower:?}: {found} beside {base}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use lapwing_traces::Nanos;
 use super::candidate::{Candidate, Charge, End};
 use super::client::ClientId;
 use super::entry::PolicyEntry;
-use super::lpm::Lpm;
+use super::lpm::{Lpm, MOST};
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
@@ -69,6 +69,13 @@ impl Dlpm {
         }
     }
 
+    /// With longest prefixes compared for at most so many waiting requests, as [`Lpm::most`].
+    #[must_use]
+    pub fn comparing(mut self, most: usize) -> Dlpm {
+        self.lpm.most = most;
+        self
+    }
+
     /// Credit of a client.
     pub fn credit(&self, client: &ClientId) -> f64 {
         self.clients.get(client).map_or(0.0, |client| client.credit)
@@ -109,10 +116,16 @@ impl Default for Dlpm {
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "dlpm",
     "deficit longest prefix match: locality within each client's credit",
-    &[Parameter::new("quantum", "credit of a refill", 2000.0, 1e-3..=1e9), PROMPT, OUTPUT, WEIGHT],
+    &[
+        Parameter::new("quantum", "credit of a refill", 2000.0, 1e-3..=1e9),
+        PROMPT,
+        OUTPUT,
+        MOST,
+        WEIGHT,
+    ],
     |p| {
         let (quantum, prompt, output) = (p.value("quantum"), p.value("prompt"), p.value("output"));
-        Box::new(Dlpm::new(quantum, prompt, output, weights(p)))
+        Box::new(Dlpm::new(quantum, prompt, output, weights(p)).comparing(p.count("most")))
     },
 );
 

@@ -55,13 +55,13 @@ impl Lpm {
     }
 }
 
+pub(super) const MOST: Parameter =
+    Parameter::new("most", "most waiting requests that are compared", 128.0, 0.0..=1e6);
+
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
     "lpm",
     "longest prefix match: the most cached tokens first",
-    &[
-        Parameter::new("shared", "tokens in common from which requests wait", 32.0, 0.0..=1e6),
-        Parameter::new("most", "most waiting requests that are compared", 128.0, 0.0..=1e6),
-    ],
+    &[Parameter::new("shared", "tokens in common from which requests wait", 32.0, 0.0..=1e6), MOST],
     |p| Box::new(Lpm::new(p.count("shared"), p.count("most"))),
 );
 

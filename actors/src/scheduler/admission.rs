@@ -17,14 +17,16 @@ impl Scheduler {
     /// Moves requests from the queue to the running ones, in order of rank, while the KV cache has
     /// pages for their tokens.
     pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        if !self.may_form_batch() {
+            return;
+        }
         'admission: while self.running() < self.config.sequences_max
             || self.makes_room(None, effects)
         {
             // Otherwise background work that has just lost its place would take it again.
             let displaces = self.waiting.iter().any(|it| it.gives_way()) && self.foreground_waits();
             for at in self.queue.order(&self.waiting, &self.models) {
-                let model = &self.models[self.waiting[at].model.0];
-                if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
+                if let Some(error) = self.never_fits(at) {
                     fail(&mut self.queue, *self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
@@ -36,9 +38,12 @@ impl Scheduler {
                 if is_displaced || awaited.is_some() {
                     continue;
                 }
-                let model = &mut self.models[self.waiting[at].model.0];
-                if self.waiting[at].reserve_prompt(model, effects).is_ok() {
+                if !self.batches.holds(self.rows_to_compute(at)) {
+                    return;
+                }
+                if self.is_promised(at, false) && self.reserve_prompt(at, effects) {
                     let mut sequence = *self.waiting.remove(at);
+                    self.batches.on_admitted(sequence.due());
                     sequence.on_admitted(now, effects);
                     sequence.report_prompt(now, effects);
                     self.queue.on_admitted(&mut sequence);
@@ -56,6 +61,12 @@ impl Scheduler {
         }
     }
 
+    /// Leases the pages of a waiting request's prompt. Returns whether there were enough.
+    fn reserve_prompt(&mut self, at: usize, effects: &mut Vec<SchedulerEffect>) -> bool {
+        let model = &mut self.models[self.waiting[at].model.0];
+        self.waiting[at].reserve_prompt(model, effects).is_ok()
+    }
+
     /// Puts the running sequences in order of rank, with the ranks of now. Background work comes after all others.
     pub(super) fn order_running(&mut self) {
         if self.running.len() < 2 {
@@ -71,10 +82,12 @@ impl Scheduler {
     }
 
     /// The running sequence to preempt for the one at `requester`: the last one after it, of the same
-    /// model, that has no rows in flight.
+    /// model, that has no rows in flight. If room is promised, only the companion of a request.
     pub(super) fn victim(&self, requester: usize) -> Option<usize> {
-        let model = self.running[requester].model;
-        let idle = |sequence: &Sequence| sequence.model == model && sequence.in_flight == 0;
+        let (model, any) = (self.running[requester].model, self.may_preempt(requester));
+        let idle = |sequence: &Sequence| {
+            sequence.model == model && sequence.in_flight == 0 && (any || sequence.is_companion())
+        };
         let idle = self.running.iter().rposition(idle)?;
         (idle > requester).then_some(idle)
     }

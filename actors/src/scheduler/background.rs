@@ -112,7 +112,8 @@ impl Scheduler {
             Some(at) => Some(at).filter(|at| !self.waiting[*at].gives_way()),
             None => self.first_foreground(),
         };
-        let Some(request) = found.map(|at| &self.waiting[at]) else { return false };
+        let Some(found) = found.filter(|at| self.is_promised(*at, true)) else { return false };
+        let request = &self.waiting[found];
         let (model, rows) = (request.model, request.ids.len());
         let Model { kv, prefixes, .. } = &self.models[model.0];
         let of_model = self.running.iter().filter(|it| it.model == model && may_go(it));

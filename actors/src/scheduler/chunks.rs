@@ -209,6 +209,7 @@ impl Scheduler {
         self.next_chunk += 1;
         let phase = selection.shape.phase;
         if phase != Phase::Prefill {
+            self.batches.on_step();
             // The chunk's own permit is in use.
             let timed = phase == Phase::Decode && self.permits.in_use() == 1;
             let (rows, since) = (batch.rows(), self.queue.now);

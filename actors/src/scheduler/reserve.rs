@@ -7,16 +7,23 @@ use super::state::Scheduler;
 
 impl Scheduler {
     /// Leases a page for every generated row that needs a new one. If no page is free, sequences of
-    /// worse rank are preempted; the sequence of the best rank always makes progress.
+    /// worse rank are preempted; the sequence of the best rank always makes progress. If room is promised, none is
+    /// preempted, and a sequence waits instead.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
         let mut at = 0;
+        let may_all_grow = self.may_all_grow();
         while at < self.running.len() {
             let sequence = &mut self.running[at];
             let model = &mut self.models[sequence.model.0];
             // Prompts got their pages when they were admitted.
             let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
             let waits = !model.may_step() && !sequence.is_ahead();
-            if has_pages || waits || sequence.reserve(model).is_ok() {
+            if has_pages || waits || !may_all_grow && !self.gets_page(at) {
+                at += 1;
+                continue;
+            }
+            let sequence = &mut self.running[at];
+            if sequence.reserve(&mut self.models[sequence.model.0]).is_ok() {
                 at += 1;
                 continue;
             }
@@ -43,5 +50,16 @@ impl Scheduler {
             sequence.reserve_branches(model);
             sequence.reserve_draft_states(model);
         }
+    }
+
+    /// Whether a sequence may have a page, with its draft or without.
+    fn gets_page(&mut self, at: usize) -> bool {
+        if self.may_grow(at) {
+            return true;
+        }
+        let sequence = &mut self.running[at];
+        sequence.drop_due_draft();
+        let has_pages = sequence.has_pages(&self.models[sequence.model.0].kv);
+        !has_pages && self.may_grow(at)
     }
 }

@@ -8,6 +8,8 @@ use lapwing_plan::strategy::ChunkShape;
 use lapwing_plan::{PlanError, Route};
 use lapwing_traces::event::StallCause;
 
+use super::batches::Forming;
+use super::claims::Reserve;
 use super::graphs::Graphs;
 use super::lanes::Lanes;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
@@ -34,6 +36,8 @@ pub struct Scheduler {
     pub(super) pace: Pace,
     /// Whether no prompt rows of requests are in flight beside their decode rows.
     pub(super) keeps_apart: bool,
+    pub(super) reserve: Reserve,
+    pub(super) batches: Forming,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
     #[expect(clippy::vec_box, reason = "requests leave from any place, and the others move up")]
@@ -62,6 +66,8 @@ impl Scheduler {
             moments: Moments::default(),
             pace: Pace::default(),
             keeps_apart: false,
+            reserve: Reserve::default(),
+            batches: Forming::default(),
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),

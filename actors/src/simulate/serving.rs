@@ -21,7 +21,7 @@ use super::shape_queue::ShapeQueue;
 use super::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
 use crate::drive::simulated::SimulatedDevice;
 use crate::policy::QueuePolicy;
-use crate::scheduler::{KvPages, SchedulerModel};
+use crate::scheduler::{Batches, KvPages, Reserve, SchedulerModel};
 use crate::stats::EngineStats;
 
 /// A server of one device.
@@ -40,6 +40,10 @@ pub struct Serving {
     pub prefix_cache: bool,
     /// Target of the time between two tokens of a stream; `None` has passes as large as they may be, as published servers do.
     pub token_gap: Option<Duration>,
+    /// How much room a request finds when it is admitted.
+    pub reserve: Reserve,
+    /// How batches of prompts are formed.
+    pub batches: Batches,
     /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
 }
@@ -101,6 +105,8 @@ impl Serving {
             rules: Rules {
                 token_gap: self.token_gap,
                 keeps_whole: self.token_gap.is_none(),
+                reserve: self.reserve,
+                batches: self.batches,
                 prefix_rows: self.prefix_cache.then_some(page_rows),
                 ..Rules::default()
             },

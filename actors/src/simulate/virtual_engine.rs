@@ -17,7 +17,9 @@ use crate::drive::simulated::{
 use crate::message::SchedulerMessage;
 use crate::policy::QueuePolicy;
 use crate::prefix::PrefixCache;
-use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
+use crate::scheduler::{
+    Batches, KvPages, Reserve, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts,
+};
 use crate::sequence::AdmissionLimit;
 use crate::stats::EngineStats;
 
@@ -83,6 +85,10 @@ pub struct Rules {
     pub keeps_whole: bool,
     /// As of [`Scheduler::keep_prompts_apart`].
     pub keeps_apart: bool,
+    /// As of [`Scheduler::set_reserve`].
+    pub reserve: Reserve,
+    /// As of [`Scheduler::form_batches`].
+    pub batches: Batches,
     /// As of [`Scheduler::all_graphs_are_ready`]; the devices must agree.
     pub has_graphs: bool,
     /// Tokens of a page of the prefix cache, if there is one.
@@ -177,6 +183,8 @@ impl VirtualEngine {
         if rules.keeps_apart {
             scheduler.keep_prompts_apart();
         }
+        scheduler.set_reserve(rules.reserve);
+        scheduler.form_batches(rules.batches);
         if rules.has_graphs {
             scheduler.all_graphs_are_ready();
         }

@@ -38,6 +38,7 @@ mod random_schedules;
 mod recording;
 mod replay;
 mod requests;
+mod reserve;
 mod routes_of_the_moment;
 mod sampled_distribution;
 mod score;

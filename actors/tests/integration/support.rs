@@ -7,7 +7,7 @@ use std::time::Duration;
 use lapwing_actors::drive::live::LiveRequest;
 use lapwing_actors::policy::{ClientId, PolicyChoice, Urgency};
 use lapwing_actors::prefix::{PrefixCache, PrefixUse};
-use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::scheduler::{KvPages, Reserve, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, MemoryDomain, ModelId};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
@@ -62,6 +62,8 @@ pub struct Setup {
     pub prefixes: Option<Option<usize>>,
     /// Target of streams that name none.
     pub token_gap: Option<Duration>,
+    /// Room that a request finds when it is admitted.
+    pub reserve: Reserve,
 }
 
 impl Default for Setup {
@@ -88,6 +90,7 @@ impl Default for Setup {
             late: Vec::new(),
             prefixes: None,
             token_gap: None,
+            reserve: Reserve::Prompt,
         }
     }
 }
@@ -161,6 +164,7 @@ impl Setup {
         })
         .expect("a route");
         scheduler.set_token_gap(self.token_gap);
+        scheduler.set_reserve(self.reserve);
         let mut memory = Memory::default();
         if let Some(failing_copies) = self.prefixes {
             memory.failing_copies = failing_copies;

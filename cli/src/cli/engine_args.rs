@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lapwing_engine::draft::Schedule;
-use lapwing_engine::{Activations, KvDtype, PackedMemory, Requant};
+use lapwing_engine::{Activations, KvDtype, PackedMemory, Requant, Reserve};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::attention::AttentionArgs;
@@ -124,6 +124,12 @@ pub(crate) struct EngineArgs {
     /// devices` lists the policies [default: fcfs]
     #[arg(long, value_name = "NAME[:KEY=N,…]", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
+
+    /// Room in the KV cache that a request finds when it is admitted: prompt, that of its prompt, and requests
+    /// are preempted when answers fill the cache; or peak, the most that all running requests need at once, and
+    /// none but background work is preempted. With peak, say how long answers may be [default: prompt]
+    #[arg(long, value_name = "prompt|peak", hide_short_help = true)]
+    pub(crate) reserve: Option<Reserve>,
 
     /// Longest time that a stream is to wait for a token while other prompts are computed, as in 250ms; a
     /// shorter time makes prompts slower [default: that of chunks of 128 rows or more, which keep 94 % of the

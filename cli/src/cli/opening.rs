@@ -68,6 +68,7 @@ impl EngineArgs {
             .wait_for_graphs(self.devices.wait_for_graphs)
             .given(self.requant, EngineBuilder::requant)
             .given(self.policy.as_deref(), EngineBuilder::policy)
+            .given(self.reserve, EngineBuilder::reserve)
             .given(self.token_gap, EngineBuilder::token_gap)
             .given(self.devices.gpu_layers, EngineBuilder::gpu_layers)
             .given(self.devices.permits, EngineBuilder::permits)

@@ -2,6 +2,7 @@
 
 mod live;
 mod text;
+mod virtual_server;
 mod workload;
 
 use std::path::PathBuf;
@@ -9,11 +10,13 @@ use std::path::PathBuf;
 use lapwing_engine::policy::{PolicyChoice, known};
 use lapwing_engine::{EngineStats, Shutdown};
 use lapwing_lab::load::{
-    Experiment, LoadReport, LoadRequest, Measure, PassTime, RequestOutcome, Server, page,
+    Experiment, LoadReport, LoadRequest, Measure, RequestOutcome, Server, page,
 };
+use lapwing_lab::table::table as comma_separated;
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
+use self::virtual_server::ServerArgs;
 use self::workload::WorkloadArgs;
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -29,6 +32,7 @@ Examples:
   lapwing load --clients 8 --requests 1 --shared-prefix 400 --prompt-tokens 450
   lapwing load trace.jsonl -m FILE.gguf --policies fcfs+vtc --csv service.csv
   lapwing load trace.csv --server costs.json --kv-tokens 20000
+  lapwing load --experiment vtc-on-off --policies vtc --requests-out times.csv
 
 A trace has one request on each line. In our own form:
   {\"at\":0.5,\"client\":\"a\",\"prompt_tokens\":420,\"output_tokens\":64,\"prefix\":[[\"system\",400]]}
@@ -38,9 +42,11 @@ Published traces are read as they are: those of Azure, BurstGPT and Mooncake.
 
 --experiment and --server run in virtual time, with the engine's own scheduler, policies and prefix
 cache. The other workloads run on the live engine, in real time. Experiments:
-  vtc-overload, vtc-8-clients, vtc-proportional, vtc-on-off, vtc-on-off-overload, vtc-short-long,
-  vtc-ramp, vtc-shift, vtc-4-clients, vtc-arena, dlpm, preble-toolbench, preble-embodied,
-  preble-programming, preble-video, preble-loogle, preble-mixed
+  vtc-overload, vtc-overload-600, vtc-8-clients, vtc-proportional, vtc-on-off, vtc-on-off-overload,
+  vtc-short-long, vtc-ramp, vtc-shift, vtc-4-clients, vtc-arena, dlpm, preble-toolbench,
+  preble-embodied, preble-programming, preble-video, preble-loogle, preble-mixed
+They have the published seed, 42, unless another is given, and policies have the published parameters
+and weights of clients, unless they are given, as in --policies dlpm:quantum=2000.
 
 With --json: {\"workload\":\"…\",\"virtual\":BOOL,\"reports\":[{…}]}
   one report for each policy; docs/json.md describes its fields";
@@ -68,28 +74,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", conflicts_with = "policy")]
     policies: Option<String>,
 
-    /// Run in virtual time on a server with these measured costs, a JSON file: input tokens → output
-    /// tokens → [batch size, seconds of a prompt, seconds of its output]
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "experiment",
-        help_heading = "Virtual server"
-    )]
-    server: Option<PathBuf>,
-
-    /// Tokens that its KV cache holds [default: 10000, or as the experiment says]
-    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Virtual server")]
-    kv_tokens: Option<usize>,
-
-    /// Seconds of virtual time after which it ends [default: when all requests have ended, or as the
-    /// experiment says]
-    #[arg(long, value_name = "S", help_heading = "Virtual server")]
-    until: Option<f64>,
+    #[command(flatten)]
+    place: ServerArgs,
 
     /// Write the service of each client in each window as comma-separated values
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+
+    /// Write the times of each request as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    requests_out: Option<PathBuf>,
 
     /// Write a page with plots of latencies, differences and service under each policy
     #[arg(long, value_name = "FILE.html")]
@@ -110,31 +104,49 @@ struct Report {
     reports: Vec<LoadReport>,
 }
 
+/// A workload, and where it is served.
+struct Subject {
+    name: String,
+    requests: Vec<LoadRequest>,
+    place: Place,
+    measure: Measure,
+    policies: Vec<Policy>,
+}
+
+/// A policy by the name that it was asked for, and with the parameters that it has.
+struct Policy {
+    name: String,
+    choice: PolicyChoice,
+}
+
 /// Where the requests are served.
 enum Place {
-    Virtual(Box<Server>, Option<f64>),
+    Virtual(Box<Server>),
     Live,
 }
 
 /// Runs a workload under each policy and prints the reports.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    for path in args.csv.iter().chain(&args.html) {
+    for path in args.csv.iter().chain(&args.html).chain(&args.requests_out) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
-    let policies = args.policies()?;
-    let (workload, requests, place, measure) = args.subject(session)?;
-    let mut reports = Vec::new();
-    for choice in policies {
+    let Subject { name: workload, requests, place, measure, policies } = args.subject(session)?;
+    let (mut reports, mut times) = (Vec::new(), text::times_head());
+    for Policy { name, choice } in policies {
         let (outcomes, stats) = match &place {
-            Place::Virtual(server, until) => {
-                let served = server.run(&requests, &choice, *until);
+            Place::Virtual(server) => {
+                let served = server.run(&requests, &choice, args.place.until);
                 served.map_err(|error| Failure::usage(error.to_string()))?
             }
             Place::Live => args.live(&requests, &choice, session).await?,
         };
-        let until = if let Place::Virtual(_, until) = place { until } else { None };
-        let duration = until.unwrap_or_else(|| duration(&outcomes));
-        reports.push(LoadReport::new(choice.name(), &outcomes, &stats, duration, &measure));
+        if args.requests_out.is_some() {
+            times.extend(text::times(&name, &outcomes));
+        }
+        reports.push(LoadReport::new(&name, &outcomes, &stats, &measure));
+    }
+    if let Some(path) = &args.requests_out {
+        files::write(path, comma_separated(times).as_bytes(), session)?;
     }
     if let Some(path) = &args.csv {
         files::write(path, text::csv(&reports).as_bytes(), session)?;
@@ -150,67 +162,44 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
 }
 
-/// Time of the last event.
-fn duration(outcomes: &[RequestOutcome]) -> f64 {
-    let last = |outcome: &RequestOutcome| outcome.tokens.last().copied().unwrap_or(outcome.at);
-    outcomes.iter().map(last).fold(0.0, f64::max)
-}
-
 impl Args {
-    fn policies(&self) -> Result<Vec<PolicyChoice>, Failure> {
-        let names: Vec<String> = match self.policies.as_deref() {
-            None => vec![self.engine.policy.clone().unwrap_or_else(|| "fcfs".to_owned())],
-            Some("all") => known().iter().map(|known| known.name().to_owned()).collect(),
-            Some(names) => names.split('+').map(str::to_owned).collect(),
-        };
-        let choices: Vec<PolicyChoice> =
-            names.iter().map(|name| PolicyChoice::from(name.as_str())).collect();
-        for choice in &choices {
+    fn policies(&self, experiment: Option<&Experiment>) -> Result<Vec<Policy>, Failure> {
+        let one = self.policies.as_deref().or(self.engine.policy.as_deref());
+        let names = one.unwrap_or("fcfs").split('+').flat_map(|name| match name {
+            "all" => known().iter().map(|known| known.name().to_owned()).collect(),
+            name => vec![name.to_owned()],
+        });
+        let policy = |name: String| {
+            let choice = PolicyChoice::from(name.as_str());
+            let choice = experiment.map_or(choice.clone(), |it| it.policy(&choice));
             let made = choice.make().map(|_| ());
             made.map_err(|error| Failure::usage(format!("--policies: {error}")))?;
-        }
-        Ok(choices)
+            Ok(Policy { name, choice })
+        };
+        names.map(policy).collect()
     }
 
-    /// Name and requests of the workload, and where they are served.
-    fn subject(
-        &self,
-        session: &Session,
-    ) -> Result<(String, Vec<LoadRequest>, Place, Measure), Failure> {
-        let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+    /// The workload, and where it is served.
+    fn subject(&self, session: &Session) -> Result<Subject, Failure> {
+        let changed = |server| {
+            Place::Virtual(Box::new(self.place.changed(server, &self.engine, &self.prefix)))
+        };
         if let Some(name) = &self.experiment {
-            let experiment = Experiment::named(name, self.workload.seed);
-            let mut experiment = experiment.map_err(|error| usage(&error))?;
-            experiment.server.kv_tokens = self.kv_tokens.unwrap_or(experiment.server.kv_tokens);
-            if self.prefix.is_off() {
-                experiment.server.prefix_cache = false;
-            }
-            experiment.server.token_gap = self.engine.token_gap;
-            let until = self.until.or(experiment.until);
-            let place = Place::Virtual(Box::new(experiment.server), until);
-            return Ok((name.clone(), experiment.requests, place, experiment.measure));
+            let seed = self.workload.seed.unwrap_or(Experiment::SEED);
+            let experiment = Experiment::named(name, seed);
+            let experiment = experiment.map_err(|error| Failure::usage(error.to_string()))?;
+            let policies = self.policies(Some(&experiment))?;
+            let Experiment { requests, server, measure, .. } = experiment;
+            let (name, place) = (name.clone(), changed(server));
+            return Ok(Subject { name, requests, place, measure, policies });
         }
+        let policies = self.policies(None)?;
         let (name, requests) = match &self.trace {
             Some(path) => workload::read(path, self.first, session)?,
             None => self.workload.generated()?,
         };
-        let place = match &self.server {
-            None => Place::Live,
-            Some(path) => {
-                let text = std::fs::read_to_string(path);
-                let text = text.map_err(|error| Failure::file("read", path, &error))?;
-                let server = Server {
-                    time: PassTime::fit(&text).map_err(|error| usage(&error))?,
-                    kv_tokens: self.kv_tokens.unwrap_or(10_000),
-                    chunk_rows: self.engine.chunk.unwrap_or(2048),
-                    sequences_max: 256,
-                    prefix_cache: !self.prefix.is_off(),
-                    token_gap: self.engine.token_gap,
-                };
-                Place::Virtual(Box::new(server), self.until)
-            }
-        };
-        Ok((name, requests, place, Measure::default()))
+        let place = self.place.of_file()?.map_or(Place::Live, changed);
+        Ok(Subject { name, requests, place, measure: Measure::default(), policies })
     }
 
     /// Serves the requests with a new engine.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::blocking::spawn_blocking;
 use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::scheduler::Reserve;
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::requant::{Requant, Requantized};
@@ -78,6 +79,15 @@ impl EngineBuilder {
     /// Memory is allocated page by page, as tokens are stored.
     pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
         self.settings.cache_tokens = Some(tokens);
+        self
+    }
+
+    /// Room in the KV cache that a request finds when it is admitted; by default that of its prompt, and a request may be
+    /// preempted when answers fill the cache. With [`Reserve::Peak`] it is admitted only if all answers can be as long as
+    /// [`Request::max_tokens`](crate::Request::max_tokens) lets them be, and none but background work is preempted; an answer
+    /// without a limit counts as long as the context.
+    pub fn reserve(mut self, reserve: Reserve) -> EngineBuilder {
+        self.settings.reserve = reserve;
         self
     }
 

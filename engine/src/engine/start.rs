@@ -186,6 +186,7 @@ impl Scheduled {
             policy,
         })?;
         scheduler.set_token_gap(chosen.token_gap);
+        scheduler.set_reserve(opened.settings.reserve);
         if let Some(cache) = cache {
             scheduler.cache_prefixes(ModelId::default(), cache);
         }

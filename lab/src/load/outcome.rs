@@ -19,6 +19,8 @@ pub struct RequestOutcome {
     pub tokens: Vec<f64>,
     /// Whether it has all of its tokens.
     pub finished: bool,
+    /// Whether it was turned away before it had a token, by a limit or because it can never fit.
+    pub refused: bool,
     /// Why it failed.
     pub error: Option<String>,
 }

@@ -52,9 +52,10 @@ fn policies(reports: &[LoadReport]) -> Section {
             ms(latencies.itl_ms.p95),
             format!("{:.1} %", 100.0 * report.hit_rate).into(),
             number(report.jain_index, 3),
-            number(report.service_difference.max, 0),
-            number(report.service_difference.mean, 0),
-            number(report.accumulated_difference, 0),
+            number(report.jain_at_first_end, 3),
+            number(report.service_difference.max, 1),
+            number(report.service_difference.avg, 1),
+            number(report.accumulated_difference.max, 0),
             report.preemptions.to_string().into(),
         ]
     };
@@ -68,9 +69,10 @@ fn policies(reports: &[LoadReport]) -> Section {
         "#ITL p95, ms",
         "#Hits",
         "#Jain index",
+        "#at first end",
         "#Difference, max",
-        "#mean",
-        "#total",
+        "#avg",
+        "#Accumulated",
         "#Preemptions",
     ];
     Section {
@@ -144,14 +146,14 @@ fn differences(reports: &[LoadReport]) -> Option<Section> {
     let lines = Lines {
         title: "Difference of service between clients".to_owned(),
         x: "time, s".to_owned(),
-        y: "service".to_owned(),
+        y: "service per second".to_owned(),
         caption: String::new(),
         series: reports.iter().map(series).collect(),
     };
     reports.iter().any(|report| report.clients.len() > 1).then(|| Section {
         title: "Differences between clients".to_owned(),
-        text: "In a window around each time: the sum over clients of how much less they got than the client that \
-               got most, but no more than they had asked for and not got."
+        text: "In a window around each time: the sum over clients of how much less service per second they got than the \
+               client that got most, but no more than the difference of what they asked for and got."
             .to_owned(),
         plots: vec![lines.svg()],
         ..Section::default()
@@ -166,7 +168,7 @@ fn services(report: &LoadReport) -> Option<Section> {
     let lines = Lines {
         title: format!("Service of each client under {}", report.policy),
         x: "time, s".to_owned(),
-        y: "service in a window".to_owned(),
+        y: "service per second in a window".to_owned(),
         caption: String::new(),
         series: clients.iter().map(|c| line(&c.client, report, &c.service_in_window)).collect(),
     };

@@ -8,6 +8,10 @@ use serde::Serialize;
 
 use super::outcome::RequestOutcome;
 
+mod service;
+
+use service::{Clients, Ticks, jain};
+
 /// How service is counted and compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
@@ -17,14 +21,30 @@ pub struct Measure {
     pub output_weight: f64,
     /// Seconds of a window in which the service of clients is compared.
     pub window: f64,
-    /// Number of windows; their centres are spread evenly over the run.
+    /// Number of windows; their centres divide the time that is measured into one part more.
     pub ticks: usize,
+    /// Seconds from the start that are not measured.
+    pub warm_up: f64,
+    /// Seconds from the start until which is measured; `None`: until the last answer.
+    pub until: Option<f64>,
+}
+
+impl Measure {
+    /// As in the experiments of VTC (Sheng et al., 2024).
+    pub const VTC: Measure = Measure {
+        prompt_weight: 1.0,
+        output_weight: 2.0,
+        window: 60.0,
+        ticks: 19,
+        warm_up: 30.0,
+        until: Some(600.0),
+    };
 }
 
 impl Default for Measure {
-    /// As in the experiments of VTC (Sheng et al., 2024).
+    /// That of VTC over the whole run.
     fn default() -> Measure {
-        Measure { prompt_weight: 1.0, output_weight: 2.0, window: 60.0, ticks: 20 }
+        Measure { warm_up: 0.0, until: None, ..Measure::VTC }
     }
 }
 
@@ -42,6 +62,14 @@ pub struct Latencies {
     pub response_ms: Percentiles,
 }
 
+/// A mean in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Mean {
+    /// Of all requests that have the value; `None` without any.
+    pub mean: Option<f64>,
+}
+
 /// What a client got.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -52,6 +80,8 @@ pub struct ClientReport {
     pub requests: usize,
     /// Those that have all of their tokens.
     pub finished: usize,
+    /// Those that were turned away.
+    pub refused: usize,
     /// Prompt tokens of requests with a first token.
     pub prompt_tokens: usize,
     /// Those of them that the prefix cache had; counts requests that have finished.
@@ -60,9 +90,11 @@ pub struct ClientReport {
     pub generated_tokens: usize,
     /// Weighted sum of prompt and generated tokens.
     pub service: f64,
+    /// Time to first token of all of its requests.
+    pub ttft: Mean,
     /// Its latencies.
     pub latencies: Latencies,
-    /// Its service in each window.
+    /// Its service per second in each window.
     pub service_in_window: Vec<f64>,
 }
 
@@ -73,9 +105,17 @@ pub struct Difference {
     /// Largest.
     pub max: f64,
     /// Mean.
-    pub mean: f64,
+    pub avg: f64,
     /// Variance.
     pub variance: f64,
+}
+
+/// The largest of some values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Largest {
+    /// It; 0 without any.
+    pub max: f64,
 }
 
 /// The result of a workload under one policy.
@@ -84,7 +124,7 @@ pub struct Difference {
 pub struct LoadReport {
     /// Name of the queue policy.
     pub policy: String,
-    /// Seconds from the start to the last event.
+    /// Seconds from the start to the last token.
     pub duration_s: f64,
     /// Number of requests.
     pub requests: usize,
@@ -92,19 +132,23 @@ pub struct LoadReport {
     pub finished: usize,
     /// Requests that failed or were refused.
     pub aborted: usize,
-    /// Prompt and generated tokens per second.
+    /// Those of them that were turned away before they had a token, by a limit or because they can never fit.
+    pub refused: usize,
+    /// Prompt and generated tokens per second until the last token.
     pub tokens_per_second: f64,
-    /// Generated tokens per second.
+    /// Generated tokens per second until the last token.
     pub generated_tokens_per_second: f64,
     /// Share of the prompt tokens of finished requests that the prefix cache had.
     pub hit_rate: f64,
     /// Jain's index of the service of all clients: 1 if all got the same, 1/n if one of n got everything.
     pub jain_index: f64,
-    /// In each window, the sum over clients of how much less they got than the client that got most, but no more
-    /// than what they had asked for and not got.
+    /// The same of the service until the first client has all of its answers.
+    pub jain_at_first_end: f64,
+    /// In each window, the sum over clients of how much less service per second they got than the client that got most, but no
+    /// more than the difference of what they asked for in the window and what they got.
     pub service_difference: Difference,
-    /// Difference between the most and the least served client over the whole run.
-    pub accumulated_difference: f64,
+    /// Difference of the service since the warm-up between the most and the least served client at each tick.
+    pub accumulated_difference: Largest,
     /// How many times a request lost its KV pages to another one.
     pub preemptions: usize,
     /// Rows that were computed again because of that, those that the prefix cache still had not counted.
@@ -115,71 +159,51 @@ pub struct LoadReport {
     pub latencies: Latencies,
     /// Centre of each window in seconds.
     pub window_s: Vec<f64>,
-    /// The difference of service in each window.
+    /// The difference of service per second in each window.
     pub difference_in_window: Vec<f64>,
     /// Each client, by name.
     pub clients: Vec<ClientReport>,
 }
 
 impl LoadReport {
-    /// The report of a run of `duration` seconds, after which the engine had these statistics.
+    /// The report of a run, after which the engine had these statistics.
     pub fn new(
         policy: &str,
         requests: &[RequestOutcome],
         stats: &EngineStats,
-        duration: f64,
         measure: &Measure,
     ) -> LoadReport {
-        let mut by_client: BTreeMap<&str, Vec<&RequestOutcome>> = BTreeMap::new();
-        for request in requests {
-            by_client.entry(&request.client).or_default().push(request);
-        }
-        let centres: Vec<f64> = (0..measure.ticks)
-            .map(|tick| duration * (tick as f64 + 0.5) / measure.ticks.max(1) as f64)
-            .collect();
-        let clients: Vec<ClientReport> = by_client
-            .iter()
-            .map(|(name, requests)| client(name, requests, &centres, measure))
-            .collect();
-        let owed: Vec<Vec<f64>> = by_client
-            .values()
-            .map(|requests| centres.iter().map(|at| owed(requests, *at, measure)).collect())
-            .collect();
-        let differences: Vec<f64> = (0..centres.len())
-            .map(|tick| {
-                let got = |client: &ClientReport| client.service_in_window[tick];
-                let most = clients.iter().map(got).fold(0.0, f64::max);
-                let less =
-                    clients.iter().zip(&owed).map(|(c, owed)| (most - got(c)).min(owed[tick]));
-                less.sum()
-            })
-            .collect();
+        let last = |request: &RequestOutcome| request.tokens.last().copied();
+        let duration = requests.iter().filter_map(last).fold(0.0, f64::max);
+        let groups = Clients::of(requests, measure);
+        let ticks = Ticks::of(measure, duration);
+        let clients: Vec<ClientReport> =
+            groups.iter().map(|(name, requests)| client(name, requests, measure, &ticks)).collect();
+        let differences = groups.differences(&ticks);
         let sum = |of: fn(&ClientReport) -> usize| clients.iter().map(of).sum::<usize>() as f64;
         let (prompt, generated) = (sum(|c| c.prompt_tokens), sum(|c| c.generated_tokens));
         let finished = || requests.iter().filter(|request| request.finished);
         let prompts: usize = finished().map(|request| request.prompt_tokens).sum();
         let per_second = |tokens: f64| if duration > 0.0 { tokens / duration } else { 0.0 };
-        let services = || clients.iter().map(|client| client.service);
         LoadReport {
             policy: policy.to_owned(),
             duration_s: duration,
             requests: requests.len(),
             finished: finished().count(),
             aborted: requests.iter().filter(|request| request.error.is_some()).count(),
+            refused: requests.iter().filter(|request| request.refused).count(),
             tokens_per_second: per_second(prompt + generated),
             generated_tokens_per_second: per_second(generated),
             hit_rate: sum(|c| c.cached_tokens) / (prompts.max(1)) as f64,
-            jain_index: jain(services()),
+            jain_index: jain(clients.iter().map(|client| client.service)),
+            jain_at_first_end: groups.jain_at_first_end(),
             service_difference: Difference::of(&differences),
-            accumulated_difference: match services().reduce(f64::min) {
-                Some(least) => services().fold(0.0, f64::max) - least,
-                None => 0.0,
-            },
+            accumulated_difference: Largest { max: groups.accumulated(&ticks) },
             preemptions: stats.all.preempted,
             recomputed_rows: stats.all.recomputed_rows,
             policy_numbers: stats.policy_numbers.iter().cloned().collect(),
             latencies: Latencies::of(requests.iter()),
-            window_s: centres,
+            window_s: ticks.centres,
             difference_in_window: differences,
             clients,
         }
@@ -189,69 +213,33 @@ impl LoadReport {
 fn client(
     name: &str,
     requests: &[&RequestOutcome],
-    centres: &[f64],
     measure: &Measure,
+    ticks: &Ticks,
 ) -> ClientReport {
     let begun = || requests.iter().filter(|request| !request.tokens.is_empty());
+    let count = |is: fn(&RequestOutcome) -> bool| requests.iter().filter(|it| is(it)).count();
+    let latencies = Latencies::of(requests.iter().copied());
     ClientReport {
         client: name.to_owned(),
         requests: requests.len(),
-        finished: requests.iter().filter(|request| request.finished).count(),
+        finished: count(|request| request.finished),
+        refused: count(|request| request.refused),
         prompt_tokens: begun().map(|request| request.prompt_tokens).sum(),
         cached_tokens: requests.iter().map(|request| request.cached_tokens).sum(),
         generated_tokens: begun().map(|request| request.tokens.len()).sum(),
-        service: service(requests, f64::NEG_INFINITY, f64::INFINITY, measure),
-        latencies: Latencies::of(requests.iter().copied()),
-        service_in_window: centres
-            .iter()
-            .map(|at| {
-                service(requests, at - measure.window / 2.0, at + measure.window / 2.0, measure)
-            })
-            .collect(),
+        service: requests.iter().map(|request| measure.service(request)).sum(),
+        ttft: Mean { mean: latencies.ttft_ms.mean },
+        latencies,
+        service_in_window: ticks.windows().map(|window| measure.rate(requests, window)).collect(),
     }
-}
-
-/// Service between two times. The prompt counts at the first token.
-fn service(requests: &[&RequestOutcome], from: f64, to: f64, measure: &Measure) -> f64 {
-    let of_request = |request: &&RequestOutcome| {
-        let is_within = |at: &&f64| (from..to).contains(*at);
-        let first = request.tokens.first().filter(is_within);
-        let prompt = first.map_or(0.0, |_| request.prompt_tokens as f64 * measure.prompt_weight);
-        prompt + request.tokens.iter().filter(is_within).count() as f64 * measure.output_weight
-    };
-    requests.iter().map(of_request).sum()
-}
-
-/// Service that requests which arrived by the end of the window around `at` had asked for, and not got by then.
-fn owed(requests: &[&RequestOutcome], at: f64, measure: &Measure) -> f64 {
-    let end = at + measure.window / 2.0;
-    let arrived: Vec<&RequestOutcome> =
-        requests.iter().copied().filter(|request| request.at < end).collect();
-    let asked = |request: &&RequestOutcome| {
-        request.prompt_tokens as f64 * measure.prompt_weight
-            + request.output_tokens as f64 * measure.output_weight
-    };
-    let asked: f64 = arrived.iter().map(asked).sum();
-    (asked - service(&arrived, f64::NEG_INFINITY, end, measure)).max(0.0)
-}
-
-/// (Σx)² / (n · Σx²), Jain et al., 1984; 1 without service.
-fn jain(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for value in values {
-        count += 1.0;
-        sum += value;
-        squares += value * value;
-    }
-    if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
 impl Difference {
     fn of(values: &[f64]) -> Difference {
         let count = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-        Difference { max: values.iter().copied().fold(0.0, f64::max), mean, variance }
+        let avg = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - avg).powi(2)).sum::<f64>() / count;
+        Difference { max: values.iter().copied().fold(0.0, f64::max), avg, variance }
     }
 }
 

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_actors::RunError;
 use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::scheduler::{Batches, Reserve};
 use lapwing_actors::simulate::SocRunError;
-use lapwing_actors::simulate::arrival::{Arrival, Served};
+use lapwing_actors::simulate::arrival::{Arrival, Failed, Served};
 use lapwing_actors::simulate::serving::{Serving, VOCAB};
 use lapwing_actors::stats::EngineStats;
+use lapwing_plan::time::{Job, TimeModel};
 use lapwing_traces::Nanos;
 
 use super::cost::PassTime;
@@ -29,6 +32,36 @@ pub struct Server {
     pub prefix_cache: bool,
     /// Target of the time between two tokens of a stream; `None` has passes as large as they may be, as published servers do.
     pub token_gap: Option<Duration>,
+    /// How it admits requests and forms passes.
+    pub options: ServerOptions,
+}
+
+/// How a modelled server admits requests and forms passes. By default as the engine does, with passes of which the device takes
+/// all of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// Time that each pass takes beside that of its cost: scheduling, detokenising, and what else its host does.
+    pub host: Duration,
+    /// How much room a request finds when it is admitted.
+    pub reserve: Reserve,
+    /// How batches of prompts are formed.
+    pub batches: Batches,
+}
+
+/// Times of passes with those of the host.
+struct WithHost {
+    time: PassTime,
+    host: Duration,
+}
+
+impl TimeModel for WithHost {
+    fn overhead(&self, _job: &Job<'_>) -> Duration {
+        self.host
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        self.time.node_time(job, node)
+    }
 }
 
 /// Tokens of a KV page. Prefixes of modelled servers are shared token by token.
@@ -62,13 +95,15 @@ impl Server {
             })
             .collect();
         let serving = Serving {
-            time: Arc::new(self.time),
+            time: Arc::new(WithHost { time: self.time, host: self.options.host }),
             kv_tokens: self.kv_tokens,
             page_rows: PAGE_ROWS,
             chunk_rows: self.chunk_rows,
             sequences_max: self.sequences_max,
             prefix_cache: self.prefix_cache,
             token_gap: self.token_gap,
+            reserve: self.options.reserve,
+            batches: self.options.batches,
             policy: policy.make()?,
         };
         let (served, stats) = serving.run(&arrivals, until.map(nanos))?;
@@ -86,8 +121,14 @@ fn outcome(request: &LoadRequest, served: Served) -> RequestOutcome {
         output_tokens: request.output_tokens,
         cached_tokens: served.times.map_or(0, |times| times.cached_tokens),
         admitted: served.times.map(|times| seconds(times.admitted)),
+        refused: served.tokens.is_empty() && served.failed.as_ref().is_some_and(is_refusal),
         tokens: served.tokens.into_iter().map(seconds).collect(),
         finished: served.times.is_some(),
         error: served.failed.map(|failed| failed.error.to_string()),
     }
+}
+
+/// Whether a request was turned away: by a limit of the policy, or because the KV cache can never hold it.
+fn is_refusal(failed: &Failed) -> bool {
+    matches!(failed.error, RunError::RateLimited { .. } | RunError::OutOfKvPages { .. })
 }

@@ -1,7 +1,8 @@
-use lapwing_actors::policy::PolicyChoice;
-use lapwing_actors::stats::EngineStats;
-
 use super::*;
+
+mod experiments;
+mod laws;
+mod report;
 
 fn approx(found: f64, expected: f64) -> bool {
     (found - expected).abs() < 1e-9
@@ -107,99 +108,4 @@ fn a_turn_begins_with_the_turns_before_it() {
     let count = |tokens| requests.iter().filter(|r| r.prompt_tokens == tokens).count();
     assert!(count(40) >= count(55) && count(55) >= count(70), "turns after the end are left out");
     assert!(count(70) > 50 && requests.iter().all(|r| r.at < 1000.0));
-}
-
-/// Requests of two clients: `a` has all of its tokens, `b` only its first.
-fn outcomes() -> Vec<RequestOutcome> {
-    let request = |client: &str, tokens: &[f64], finished| RequestOutcome {
-        client: client.to_owned(),
-        prompt_tokens: 10,
-        output_tokens: 3,
-        cached_tokens: if finished { 5 } else { 0 },
-        tokens: tokens.to_vec(),
-        finished,
-        ..RequestOutcome::default()
-    };
-    vec![request("a", &[1.0, 2.0, 4.0], true), request("b", &[9.0], false)]
-}
-
-fn stats() -> EngineStats {
-    let mut stats = EngineStats::default();
-    (stats.all.preempted, stats.all.recomputed_rows) = (3, 40);
-    stats.policy_numbers = vec![("counter a".to_owned(), 16.0)];
-    stats
-}
-
-#[test]
-fn a_report_counts_service_latencies_and_differences() {
-    let measure = Measure { window: 5.0, ticks: 2, ..Measure::default() };
-    let report = LoadReport::new("fcfs", &outcomes(), &stats(), 10.0, &measure);
-    assert_eq!((report.requests, report.finished, report.aborted), (2, 1, 0));
-    let services: Vec<f64> = report.clients.iter().map(|client| client.service).collect();
-    assert_eq!(services, [10.0 + 2.0 * 3.0, 10.0 + 2.0]);
-    assert!(approx(report.accumulated_difference, 4.0));
-    assert!(approx(report.jain_index, 28.0 * 28.0 / (2.0 * (16.0 * 16.0 + 12.0 * 12.0))));
-    assert!(approx(report.hit_rate, 0.5));
-    assert!(
-        approx(report.tokens_per_second, 2.4) && approx(report.generated_tokens_per_second, 0.4)
-    );
-    assert_eq!((report.preemptions, report.recomputed_rows), (3, 40));
-    assert_eq!(report.policy_numbers["counter a"], 16.0);
-    assert_eq!(report.window_s, [2.5, 7.5]);
-    assert_eq!(report.clients[0].service_in_window, [16.0, 0.0]);
-    assert_eq!(report.clients[1].service_in_window, [0.0, 12.0]);
-    assert_eq!(report.difference_in_window, [16.0, 0.0]);
-    // First b got 16 less and asked for 16; then a got 12 less but asked for nothing more.
-    let difference = report.service_difference;
-    assert!(approx(difference.max, 16.0) && approx(difference.mean, 8.0));
-    assert!(approx(difference.variance, 64.0));
-    let latencies = &report.clients[0].latencies;
-    assert_eq!(latencies.ttft_ms.p50, Some(1000.0));
-    assert_eq!(latencies.tpot_ms.p50, Some(1500.0));
-    assert_eq!((latencies.itl_ms.min, latencies.itl_ms.max), (Some(1000.0), Some(2000.0)));
-    assert_eq!(latencies.response_ms.p50, Some(4000.0));
-    let page = page("two <clients>", "in virtual time", &[report]);
-    for part in
-        ["Load: two &lt;clients&gt;", "2 requests", "Service of clients: fcfs", "Response time"]
-    {
-        assert!(page.contains(part), "{part}: {page}");
-    }
-    let nothing = LoadReport::new("fcfs", &[], &EngineStats::default(), 0.0, &measure);
-    assert!(nothing.jain_index == 1.0 && nothing.tokens_per_second == 0.0);
-}
-
-#[test]
-fn every_experiment_is_known_and_serves_its_requests() {
-    let policy = PolicyChoice::from("fcfs");
-    for (name, about) in Experiment::ALL {
-        let mut experiment = Experiment::named(name, 1).expect(name);
-        assert_eq!((experiment.name, experiment.about), (name, about));
-        assert!(experiment.requests.len() >= 100, "{name}: {}", experiment.requests.len());
-        let clients = experiment.requests.iter().map(|request| &request.client);
-        assert!(clients.collect::<std::collections::HashSet<_>>().len() <= 27, "{name}");
-        // The beginning shows that the requests fit the server.
-        experiment.requests.truncate(12);
-        let (served, stats) =
-            experiment.server.run(&experiment.requests, &policy, None).expect(name);
-        assert!(served.iter().all(|request| request.finished), "{name}");
-        assert_eq!((stats.all.finished, stats.running + stats.waiting), (12, 0), "{name}");
-    }
-    let error = Experiment::named("vtc", 1).expect_err("none").to_string();
-    assert!(error.contains("one of vtc-overload, "), "{error}");
-}
-
-#[test]
-fn the_same_seed_gives_the_same_run_and_shared_prefixes_save_time() {
-    let mut experiment = Experiment::named("preble-toolbench", 3).expect("known");
-    experiment.requests.truncate(60);
-    let policy = PolicyChoice::from("fcfs");
-    let run = |server: &Server| server.run(&experiment.requests, &policy, None).expect("served").0;
-    let with = run(&experiment.server);
-    assert_eq!(with, run(&experiment.server));
-    let without = run(&Server { prefix_cache: false, ..experiment.server.clone() });
-    let hits = |served: &[RequestOutcome]| served.iter().filter(|r| r.cached_tokens > 0).count();
-    assert!(hits(&with) > 10 && hits(&without) == 0);
-    let total =
-        |served: &[RequestOutcome]| -> f64 { served.iter().filter_map(RequestOutcome::ttft).sum() };
-    assert!(total(&with) < total(&without));
 }

@@ -73,12 +73,14 @@ impl Sequence {
         if all.is_ok() || self.draft().len() <= sent {
             return all;
         }
-        if let Some(it) = &mut self.speculation {
-            it.draft.truncate(sent);
-        }
-        self.clear_due_branches();
+        self.shorten_draft(sent);
         let rows = self.rows();
         model.grow(&mut self.lease, rows)
+    }
+
+    /// Drops what is not sent of the draft.
+    pub(in super::super) fn drop_due_draft(&mut self) {
+        self.shorten_draft(self.sent.saturating_sub(self.ids.len()));
     }
 
     /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.
@@ -94,6 +96,11 @@ impl Sequence {
 
     /// Whether there are pages for all tokens so far.
     pub(in super::super) fn has_pages(&self, kv: &KvPages) -> bool {
-        self.lease.pages().len() >= kv.layout.pages_for(self.rows())
+        self.missing_pages(kv) == 0
+    }
+
+    /// Pages that it lacks for all tokens so far.
+    pub(in super::super) fn missing_pages(&self, kv: &KvPages) -> usize {
+        kv.layout.pages_for(self.rows()).saturating_sub(self.lease.pages().len())
     }
 }

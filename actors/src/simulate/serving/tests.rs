@@ -18,6 +18,8 @@ fn serving(kv_tokens: usize, prefix_cache: bool) -> Serving {
         sequences_max: 64,
         prefix_cache,
         token_gap: None,
+        reserve: Reserve::Prompt,
+        batches: Batches::default(),
         policy: Box::new(Fcfs),
     }
 }
@@ -74,4 +76,41 @@ fn a_run_ends_at_its_time() {
     let (served, stats) = served.expect("served");
     assert_eq!((served[0].tokens.len(), served[0].times), (6, None));
     assert_eq!((stats.running, stats.clients[0].running, stats.all.finished), (1, 1, 0));
+}
+
+#[test]
+fn prompts_alone_wait_for_the_steps_between_two_batches() {
+    let alone = |steps, prompt_tokens| Batches { alone: true, prompt_tokens, steps };
+    let arrivals = || [arrival(0, 10..20, 6), arrival(1, 30..35, 2), arrival(1, 50..54, 2)];
+    let firsts = |batches| {
+        let serving = Serving { batches, ..serving(100, false) };
+        let (served, _) = serving.run(&arrivals(), None).expect("served");
+        served.iter().map(|served| served.tokens[0].0 / MS).collect::<Vec<_>>()
+    };
+    // The first prompt takes 11 ms and each of its steps 2; then both others take 10.
+    assert_eq!(firsts(alone(0, None)), [11, 21, 21]);
+    assert_eq!(firsts(alone(3, None)), [11, 11 + 3 * 2 + 10, 27]);
+    // Batches of at most 8 tokens: 6 ms, then steps of three sequences or two, and 5 ms.
+    assert_eq!(firsts(alone(0, Some(8))), [11, 17, 22]);
+    assert_eq!(firsts(alone(1, Some(8))), [11, 11 + 2 + 6, 19 + 3 + 5]);
+}
+
+#[test]
+fn room_for_the_peak_is_left_by_requests_that_end_before_it() {
+    // Each needs 20 + 9 rows in the end.
+    let two = [arrival(0, 0..20, 10), arrival(0, 100..120, 10), arrival(0, 200..220, 10)];
+    let run = |kv_tokens, reserve| {
+        let serving = Serving { reserve, ..serving(kv_tokens, false) };
+        serving.run(&two, None).expect("served")
+    };
+    let (served, stats) = run(62, Reserve::Prompt);
+    assert!(stats.all.preempted > 0 && served.iter().all(|served| served.tokens.len() == 10));
+    let (served, stats) = run(62, Reserve::Peak);
+    assert_eq!(stats.all.preempted, 0);
+    assert!(served[2].tokens[0] > served[0].tokens[9], "{served:?}");
+    // A peak is below the cache: one request more or less makes the difference.
+    let (served, _) = run(30, Reserve::Peak);
+    assert!(served.iter().all(|served| served.failed.is_none()));
+    let (served, _) = run(29, Reserve::Peak);
+    assert!(served.iter().all(|served| served.failed.is_some() && served.tokens.is_empty()));
 }

@@ -14,7 +14,7 @@ impl EngineArgs {
         let EngineArgs { draft, draft_schedule, draft_device, draft_width, draft_length, .. } =
             self;
         let EngineArgs { draft_pre_verify, draft_post_verify, .. } = self;
-        let EngineArgs { attention, policy, token_gap, mlock, mmap, no_mmap, .. } = self;
+        let EngineArgs { attention, policy, reserve, token_gap, mlock, mmap, no_mmap, .. } = self;
         let EngineArgs { no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
@@ -34,6 +34,7 @@ impl EngineArgs {
             ("--requant", requant.map(Requant::name)),
             ("--activations", (!exact).then(|| activations.name().to_owned())),
             ("--policy", policy.clone()),
+            ("--reserve", reserve.map(|reserve| reserve.to_string())),
             ("--token-gap", token_gap.map(|gap| format!("{}ms", gap.as_secs_f64() * 1e3))),
             ("--draft", Some(draft.0.to_string())),
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use lapwing_engine::{Engine, Prompt, Request};
+use lapwing_engine::{Engine, Error, ErrorKind, Prompt, Request};
 use lapwing_lab::load::{LoadRequest, RequestOutcome};
 use lapwing_traces::Nanos;
 use tokio::task::JoinSet;
@@ -64,14 +64,17 @@ async fn follow(
     let mut stream = match engine.generate(asked).await {
         Ok(stream) => stream,
         Err(error) => {
-            outcome.error = Some(error.to_string());
+            (outcome.refused, outcome.error) = (is_refusal(&error), Some(error.to_string()));
             return outcome;
         }
     };
     while let Some(token) = stream.next().await {
         match token {
             Ok(_) => outcome.tokens.push(now()),
-            Err(error) => outcome.error = Some(error.to_string()),
+            Err(error) => {
+                outcome.refused = outcome.tokens.is_empty() && is_refusal(&error);
+                outcome.error = Some(error.to_string());
+            }
         }
     }
     if let Some(summary) = stream.summary() {
@@ -80,4 +83,9 @@ async fn follow(
         outcome.admitted = Some(outcome.at + summary.times.queued().as_secs_f64());
     }
     outcome
+}
+
+/// Whether a request that fails so was turned away: there is no room for it now, or never.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Busy | ErrorKind::Request)
 }

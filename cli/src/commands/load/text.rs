@@ -1,6 +1,6 @@
 //! The reports of `load` as text and as comma-separated values.
 
-use lapwing_lab::load::{ClientReport, LoadReport};
+use lapwing_lab::load::{ClientReport, LoadReport, RequestOutcome};
 use lapwing_lab::table::table as comma_separated;
 use lapwing_traces::report::Percentiles;
 use lapwing_traces::text::counted;
@@ -32,9 +32,10 @@ pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -
         right("ITL p95 ms"),
         right("hits"),
         right("Jain"),
+        right("at first end"),
         right("difference max"),
-        right("mean"),
-        right("total"),
+        right("avg"),
+        right("accumulated"),
     ];
     text.push_str(&table(header, reports.iter().map(policy).collect()));
     if let [one] = reports {
@@ -47,7 +48,8 @@ pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -
             right("cached"),
             right("generated"),
             right("service"),
-            right("TTFT p50 ms"),
+            right("TTFT mean ms"),
+            right("p50"),
             right("p95"),
         ];
         text.push_str(&table(header, one.clients.iter().take(CLIENTS_MAX).map(client).collect()));
@@ -58,7 +60,7 @@ pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -
     text
 }
 
-fn policy(report: &LoadReport) -> [String; 12] {
+fn policy(report: &LoadReport) -> [String; 13] {
     let latencies = &report.latencies;
     [
         report.policy.clone(),
@@ -70,13 +72,14 @@ fn policy(report: &LoadReport) -> [String; 12] {
         ms(latencies.itl_ms.p95),
         format!("{:.0} %", 100.0 * report.hit_rate),
         format!("{:.3}", report.jain_index),
-        format!("{:.0}", report.service_difference.max),
-        format!("{:.0}", report.service_difference.mean),
-        format!("{:.0}", report.accumulated_difference),
+        format!("{:.3}", report.jain_at_first_end),
+        format!("{:.1}", report.service_difference.max),
+        format!("{:.1}", report.service_difference.avg),
+        format!("{:.0}", report.accumulated_difference.max),
     ]
 }
 
-fn client(client: &ClientReport) -> [String; 9] {
+fn client(client: &ClientReport) -> [String; 10] {
     let Percentiles { p50, p95, .. } = client.latencies.ttft_ms;
     [
         client.client.clone(),
@@ -86,6 +89,7 @@ fn client(client: &ClientReport) -> [String; 9] {
         client.cached_tokens.to_string(),
         client.generated_tokens.to_string(),
         format!("{:.0}", client.service),
+        ms(client.ttft.mean),
         ms(p50),
         ms(p95),
     ]
@@ -95,7 +99,7 @@ fn ms(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.0}"))
 }
 
-/// A line for each policy, client and window: centre of the window in seconds, and service.
+/// A line for each policy, client and window: centre of the window in seconds, and service per second.
 pub(super) fn csv(reports: &[LoadReport]) -> String {
     let mut rows = vec![["policy", "client", "window_s", "service"].map(str::to_owned)];
     for report in reports {
@@ -107,4 +111,51 @@ pub(super) fn csv(reports: &[LoadReport]) -> String {
         }
     }
     comma_separated(rows)
+}
+
+/// The names of the values of [`times`].
+pub(super) fn times_head() -> Vec<[String; 11]> {
+    let head = [
+        "policy",
+        "request",
+        "client",
+        "arrival_s",
+        "prompt_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "admitted_s",
+        "first_token_s",
+        "last_token_s",
+        "outcome",
+    ];
+    vec![head.map(str::to_owned)]
+}
+
+/// A line for each request under a policy; times are from the start of the run, and empty if there is none.
+pub(super) fn times<'a>(
+    policy: &'a str,
+    outcomes: &'a [RequestOutcome],
+) -> impl Iterator<Item = [String; 11]> + 'a {
+    let seconds = |at: Option<f64>| at.map_or(String::new(), |at| format!("{at:.6}"));
+    outcomes.iter().enumerate().map(move |(number, request)| {
+        let outcome = match request {
+            RequestOutcome { finished: true, .. } => "finished",
+            RequestOutcome { refused: true, .. } => "refused",
+            RequestOutcome { error: Some(_), .. } => "failed",
+            _ => "unfinished",
+        };
+        [
+            policy.to_owned(),
+            number.to_string(),
+            request.client.clone(),
+            seconds(Some(request.at)),
+            request.prompt_tokens.to_string(),
+            request.output_tokens.to_string(),
+            request.cached_tokens.to_string(),
+            seconds(request.admitted),
+            seconds(request.tokens.first().copied()),
+            seconds(request.tokens.last().copied()),
+            outcome.to_owned(),
+        ]
+    })
 }

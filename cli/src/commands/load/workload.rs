@@ -59,9 +59,9 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "S", default_value = "5", requires = "turns")]
     think: f64,
 
-    /// The same seed gives the same requests
-    #[arg(short, long, value_name = "N", default_value = "0")]
-    pub(super) seed: u64,
+    /// The same seed gives the same requests [default: 0, or that of the experiment]
+    #[arg(short, long, value_name = "N")]
+    pub(super) seed: Option<u64>,
 }
 
 /// Most requests of a generated workload.
@@ -92,14 +92,15 @@ impl WorkloadArgs {
                 self.shared_prefix, self.prompt_tokens
             )));
         }
+        let seed = self.seed.unwrap_or(0);
         let clients: Vec<LoadClient> =
             (1..=self.clients).map(|number| self.client(number)).collect();
         let requests = match self.requests {
-            None => generate(&clients, duration, self.seed),
+            None => generate(&clients, duration, seed),
             Some(requests) => {
                 // As many arrivals as are needed for sure, all moved to the start.
                 let burst = |number: usize| {
-                    let seed = self.seed.wrapping_add(number as u64);
+                    let seed = seed.wrapping_add(number as u64);
                     let long = requests as f64 * 3.0 + 100.0;
                     let arrivals = generate(&clients[number..=number], long, seed);
                     arrivals.into_iter().take(requests).map(|r| LoadRequest { at: 0.0, ..r })
