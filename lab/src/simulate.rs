@@ -54,6 +54,7 @@ pub use lapwing_plan::cost::Modelled;
 pub use lapwing_plan::soc::{
     Number, NumberKind, PRESETS, Range, Soc, SocError, SyncMode, WeightBits, Workload,
 };
+pub use machine::calibration::{Calibration, LeftOut, MeasuredRun, PredictedTime};
 pub use machine::{Machine, MachineDevice};
 pub use names::SETTINGS;
 pub use processors::Processors;

@@ -6,6 +6,7 @@ use std::path::Path;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
+use crate::a_json_form_changes::assert_documented;
 use crate::support::{ended, json, lapwing, model};
 
 /// Devices that are slow compared with what the tiny model needs.
@@ -183,4 +184,36 @@ fn numbers_of_a_measured_device_state_their_source() {
     }
     let run = ["simulate", "--json", "--soc", &file, "--model", &llama, "-p", "64"];
     assert!(number(&json(&run), "prefill_ms") > 0.0);
+}
+
+#[test]
+fn every_strategy_is_simulated_and_those_that_a_fit_has_not_seen_are_predicted() {
+    let llama = model("llama.gguf");
+    let calibrate = ["calibrate", "--device", DEVICES, "-m", &llama, "-p", "40", "--json"];
+    let simulated = json(&calibrate);
+    assert_documented("calibrate", &simulated, &["left_out"]);
+    let runs = simulated["runs"].as_array().expect("runs");
+    assert!(runs.iter().all(|run| run["prefill_ms"].as_f64() > Some(0.0)), "{simulated}");
+
+    let with = |names: &str| {
+        let more = ["--leave-out", names, "-n", "3", "-r", "1"];
+        json(&[&calibrate[..], &more].concat())
+    };
+    let (each, one) = (with("each"), with("pipe"));
+    assert_documented("calibrate", &each, &["runs"]);
+    let strategies = |report: &Value| {
+        let runs = report["left_out"]["runs"].as_array().expect("runs").clone();
+        let time = |run: &Value| {
+            let [ttft, tpot] = ["ttft_ms", "tpot_ms"].map(|time| number(&run[time], "predicted"));
+            assert!(ttft > 0.0 && tpot > 0.0, "{run}");
+            run["strategy"].as_str().expect("a name").to_owned()
+        };
+        runs.iter().map(time).collect::<Vec<_>>()
+    };
+    assert!(strategies(&each).len() > 10, "{each}");
+    assert_eq!(strategies(&one), ["pipe"]);
+    let toml = one["toml"].as_str().expect("a preset");
+    assert!(toml.contains("fitted to"), "{toml}");
+    let wrong = ended(lapwing(&[&calibrate[..7], &["--leave-out", "pip"]].concat()));
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("pipe"), "{wrong:?}");
 }

@@ -22,7 +22,7 @@ mod help;
 mod measure;
 mod pairs;
 mod peer;
-mod progress;
+pub(super) mod progress;
 mod ratios;
 mod reading;
 mod report;

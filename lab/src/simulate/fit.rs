@@ -8,7 +8,7 @@ use super::published::{Published, Role};
 use super::runs::Runs;
 use super::scenario::Scenario;
 
-mod least_squares;
+pub(super) mod least_squares;
 mod problem;
 
 use least_squares::rank;

@@ -10,6 +10,7 @@ use lapwing_engine::config::{COPY_RATE, SYNC_TIME};
 use lapwing_engine::devices::{DeviceSpec, OwnMemory};
 use lapwing_engine::profile::Profile;
 
+pub(super) mod calibration;
 mod measured;
 mod numbers;
 mod on;

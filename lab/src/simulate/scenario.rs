@@ -15,6 +15,7 @@ use super::change::Change;
 use super::error::SimulateError;
 use super::given_shape::GivenShape;
 use super::interference::Interference;
+use super::machine::Machine;
 use super::processors::Processors;
 use super::published::rows::{MODEL, Run};
 
@@ -55,6 +56,8 @@ pub struct Scenario {
     processors: Processors,
     /// Changes of the processors' numbers.
     changes: Vec<Change>,
+    /// The machine whose numbers strategies predict with, if it is not the one that runs.
+    pub(super) planned: Option<Machine>,
     /// Name of a known shape, or path of a GGUF file, of which only the header is read.
     pub model: String,
     /// Tokens of the prompt.
@@ -105,6 +108,7 @@ impl Scenario {
         Scenario {
             processors: processors.into(),
             changes: Vec::new(),
+            planned: None,
             model: MODEL.to_owned(),
             prompt: 256,
             decode: 32,

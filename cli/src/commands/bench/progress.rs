@@ -9,7 +9,7 @@ use lapwing_traces::text::counted;
 use crate::cli::session::Session;
 
 /// Shows the progress as a bar on a terminal, and otherwise as a line before each engine is built and before each run.
-pub(super) struct ProgressShown<'a> {
+pub(in crate::commands) struct ProgressShown<'a> {
     session: &'a Session,
     bar: Option<ProgressBar>,
     /// Whether the expected duration has been printed.
@@ -17,12 +17,12 @@ pub(super) struct ProgressShown<'a> {
 }
 
 impl<'a> ProgressShown<'a> {
-    pub(super) fn new(session: &'a Session) -> ProgressShown<'a> {
+    pub(in crate::commands) fn new(session: &'a Session) -> ProgressShown<'a> {
         let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs{prefix}");
         ProgressShown { session, bar, announced: false }
     }
 
-    pub(super) fn show(&mut self, progress: &Progress) {
+    pub(in crate::commands) fn show(&mut self, progress: &Progress) {
         if let (false, Some(left)) = (self.announced, progress.left) {
             self.announced = true;
             self.session.note(&announcement(progress.all, left));
@@ -42,7 +42,7 @@ impl<'a> ProgressShown<'a> {
         }
     }
 
-    pub(super) fn end(self) {
+    pub(in crate::commands) fn end(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }

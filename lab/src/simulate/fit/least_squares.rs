@@ -1,7 +1,7 @@
 //! Linear least squares with few unknowns.
 
 /// x that minimises |A·x − b|² + damping·|x|², by Gaussian elimination of the normal equations.
-pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
+pub(in crate::simulate) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
     let n = a.first().map_or(0, Vec::len);
     let mut rows: Vec<Vec<f64>> = (0..n)
         .map(|i| {

@@ -133,7 +133,7 @@ impl On<'_> {
             rules: traffic.map_or_else(Rules::default, |traffic| traffic.rules.clone()),
             copy_rate: machine.copy.value * 1e9,
             env: Some(Environment {
-                hand_over: self.hand_over(),
+                hand_over: hand_over(machine),
                 shapes_only: true,
                 ..Environment::default()
             }),
@@ -164,17 +164,15 @@ impl On<'_> {
         })
     }
 
-    fn hand_over(&self) -> Duration {
-        Duration::from_nanos((self.machine.hand_over.value * 1e3).round() as u64)
-    }
-
     /// A model on the devices.
     fn model(&self, placed: Placed<'_>) -> Result<VirtualModel, SimulateError> {
         let Placed { number, model, infos, strategy, kv, context, tokens, has_graphs } = placed;
         let graph = &model.workload.graph;
         let times = self.devices.times(graph)?;
-        let copy_rate = self.machine.copy.value * 1e9;
-        let models = Modelled { devices: times.clone(), sync: self.hand_over(), copy_rate };
+        let models = match &self.scenario.planned {
+            None => modelled(self.machine, times.clone()),
+            Some(machine) => modelled(machine, Devices::new(self.scenario, machine)?.times(graph)?),
+        };
         let own = self.devices.own.iter().map(|device| device.name().to_owned()).collect();
         let chunk_rows = self.scenario.chunk.unwrap_or_else(|| self.devices.chunk_rows());
         let device = |(info, time): (&DeviceInfo, Arc<dyn TimeModel>)| {
@@ -196,6 +194,15 @@ impl On<'_> {
     pub(super) fn recording(&self, engine: &VirtualEngine) -> Recording {
         world::told(engine.recorder().recording(), self.scenario, self.devices.to_string())
     }
+}
+
+fn hand_over(machine: &Machine) -> Duration {
+    Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64)
+}
+
+/// What strategies predict with, with these time models of the devices.
+fn modelled(machine: &Machine, devices: Vec<Arc<dyn TimeModel>>) -> Modelled {
+    Modelled { devices, sync: hand_over(machine), copy_rate: machine.copy.value * 1e9 }
 }
 
 /// A model with what it is given of the devices.

@@ -24,19 +24,48 @@ pub(in crate::simulate) fn run(
     machine: &Machine,
     record: bool,
 ) -> Result<(Simulated, Option<Recording>), SimulateError> {
+    run_once(scenario, machine, Warmth::Warm, record)
+}
+
+fn run_once(
+    scenario: &Scenario,
+    machine: &Machine,
+    warmth: Warmth,
+    record: bool,
+) -> Result<(Simulated, Option<Recording>), SimulateError> {
     check(scenario)?;
     let on = On { scenario, machine, devices: Devices::new(scenario, machine)? };
     let mut engine = on.engine(None)?;
     let ids = vec![0; scenario.prompt];
     let caller =
         Caller { ids: &ids, decode: scenario.decode, verify: scenario.verify, cancel: None };
-    engine.run(&caller).map_err(fail)?;
+    if warmth == Warmth::Warm {
+        engine.run(&caller).map_err(fail)?;
+    }
     if record {
         engine.recorder().set_scope(Scope::All);
     }
     let seen = engine.run(&caller).map_err(fail)?;
     let recording = record.then(|| on.recording(&engine));
     Ok((figures(&seen, scenario, &on.devices), recording))
+}
+
+/// What a machine has done before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Warmth {
+    /// The same request: its graphs are prepared.
+    Warm,
+    /// Nothing.
+    Cold,
+}
+
+/// Runs the scenario, and returns the figures.
+pub(super) fn run_warm(
+    scenario: &Scenario,
+    machine: &Machine,
+    warmth: Warmth,
+) -> Result<Simulated, SimulateError> {
+    Ok(run_once(scenario, machine, warmth, false)?.0)
 }
 
 /// Serves requests on a machine that has already had the same ones.
