@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::simulate::Results as _;
 
 /// A folder that is removed at the end.
 struct Scratch(PathBuf);
