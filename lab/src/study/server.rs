@@ -6,7 +6,7 @@ use lapwing_actors::policy::PolicyChoice;
 
 use super::numbers::Numbers;
 use super::subject::{Misfit, Places, Subject, bad, read, switch};
-use crate::load::{Experiment, LoadReport, PassTime, RequestOutcome};
+use crate::load::{Experiment, LoadReport, Measure, PassTime, ServerOptions};
 use crate::simulate::{SimulateError, seconds};
 
 /// A workload on a modelled server.
@@ -61,7 +61,7 @@ impl ModelledServer {
             prefix_cache: None,
             token_gap: None,
             until: None,
-            seed: 0,
+            seed: Experiment::SEED,
         }
     }
 
@@ -72,7 +72,8 @@ impl ModelledServer {
         let mut made = made.map_err(|error| bad("experiment", name, error.to_string()))?;
         if let Some(trace) = &self.trace {
             made.requests = self.places.trace("trace", trace)?;
-            (made.until, made.server.prefix_cache) = (None, true);
+            (made.measure, made.server.prefix_cache) = (Measure::default(), true);
+            made.server.options = ServerOptions::default();
         }
         if let Some(costs) = &self.costs {
             let text = std::fs::read_to_string(self.places.path(costs));
@@ -87,7 +88,6 @@ impl ModelledServer {
         server.sequences_max = self.sequences.unwrap_or(server.sequences_max);
         server.prefix_cache = self.prefix_cache.unwrap_or(server.prefix_cache);
         server.token_gap = self.token_gap.or(server.token_gap);
-        made.until = self.until.or(made.until);
         Ok(made)
     }
 }
@@ -95,12 +95,6 @@ impl ModelledServer {
 fn count(key: &str, value: &str) -> Result<usize, SimulateError> {
     let count = value.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| bad(key, value, "it must be a whole number from 1 on"))
-}
-
-/// Time of the last event.
-fn duration(outcomes: &[RequestOutcome]) -> f64 {
-    let last = |outcome: &RequestOutcome| outcome.tokens.last().copied().unwrap_or(outcome.at);
-    outcomes.iter().map(last).fold(0.0, f64::max)
 }
 
 impl Subject for ModelledServer {
@@ -159,12 +153,16 @@ impl Subject for ModelledServer {
     }
 
     fn run(&self) -> Result<Numbers, SimulateError> {
-        let Experiment { requests, server, until, measure, .. } = self.workload()?;
-        let served = server.run(&requests, &self.policy, until);
+        let experiment = self.workload()?;
+        let policy = match self.experiment {
+            Some(_) => experiment.policy(&self.policy),
+            None => self.policy.clone(),
+        };
+        let Experiment { requests, server, measure, .. } = experiment;
+        let served = server.run(&requests, &policy, self.until);
         let (outcomes, stats) =
             served.map_err(|error| SimulateError::Run { reason: error.to_string() })?;
-        let duration = until.unwrap_or_else(|| duration(&outcomes));
-        let report = LoadReport::new(self.policy.name(), &outcomes, &stats, duration, &measure);
+        let report = LoadReport::new(self.policy.name(), &outcomes, &stats, &measure);
         Ok(Numbers::of(&report))
     }
 
