@@ -13,6 +13,7 @@ pub mod message;
 pub mod policy;
 pub mod prefix;
 mod progress;
+pub mod routing;
 pub mod sample;
 pub mod scheduler;
 pub mod sequence;

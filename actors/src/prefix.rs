@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_kernels::kv::DuplicatePage;
 
-pub use tree::{CachedText, Found, KeptState, PrefixTree};
+pub use tree::{CachedText, DroppedText, Found, KeptState, PrefixTree};
 pub(crate) use tree::{Known, common};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.

@@ -158,9 +158,14 @@ impl Scheduler {
         let is_whole = progress.sequences.iter().all(|rows| rows.outcome.is_computed());
         self.lanes.on_ended(progress.chunk, is_whole, now);
         self.graphs.on_progress(progress.chunk);
+        let mut next = 0;
         for rows in progress.sequences {
-            let found = self.running.iter().position(|s| s.id == rows.sequence);
-            let Some(at) = found else { continue };
+            // Rows are in the order of the running sequences, as a rule.
+            let is_it = |sequence: &Sequence| sequence.id == rows.sequence;
+            let (before, after) = self.running.split_at(next.min(self.running.len()));
+            let found = after.iter().position(is_it).map(|at| before.len() + at);
+            let Some(at) = found.or_else(|| before.iter().position(is_it)) else { continue };
+            next = at;
             if matches!(rows.outcome, Outcome::Sampled(..)) {
                 self.on_token(at, now);
             }

@@ -13,6 +13,7 @@ pub mod speculation;
 mod tokens;
 pub mod traffic;
 pub mod virtual_engine;
+pub mod workers;
 
 pub use error::SocRunError;
 pub use own_device::OwnDevice;

@@ -46,6 +46,28 @@ pub struct EngineStats {
     pub policy_numbers: Vec<(String, f64)>,
 }
 
+impl EngineStats {
+    /// The work of several engines in all, with the requests that they have. One engine's is its own, with all that it says; of several,
+    /// clients, latencies and the policies' numbers are left out.
+    pub fn of_all(engines: &[EngineStats]) -> EngineStats {
+        if let [one] = engines {
+            return one.clone();
+        }
+        let mut all = EngineStats::default();
+        for engine in engines {
+            all.waiting += engine.waiting;
+            all.running += engine.running;
+            all.chunks += engine.chunks;
+            all.kv_pages += engine.kv_pages;
+            all.kv_pages_leased += engine.kv_pages_leased;
+            all.kv_pages_cached += engine.kv_pages_cached;
+            all.all.add(&engine.all);
+            all.policy.clone_from(&engine.policy);
+        }
+        all
+    }
+}
+
 /// A request that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -177,4 +199,20 @@ pub struct Work {
     pub recomputed_rows: usize,
     /// Generated tokens.
     pub generated_tokens: usize,
+}
+
+impl Work {
+    fn add(&mut self, other: &Work) {
+        self.requests += other.requests;
+        self.refused += other.refused;
+        self.finished += other.finished;
+        self.failed += other.failed;
+        self.cancelled += other.cancelled;
+        self.preempted += other.preempted;
+        self.cached_tokens += other.cached_tokens;
+        self.recomputed_tokens += other.recomputed_tokens;
+        self.prompt_tokens += other.prompt_tokens;
+        self.recomputed_rows += other.recomputed_rows;
+        self.generated_tokens += other.generated_tokens;
+    }
 }

@@ -25,6 +25,7 @@ pub mod profile;
 pub mod ranges;
 mod request;
 mod rerank;
+pub mod routing;
 mod span;
 mod stop;
 mod stream;

@@ -29,6 +29,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod workers;
 
 pub use cost::{CostError, PassTime};
 pub use experiments::{Experiment, ExperimentError};
@@ -39,3 +40,4 @@ pub use report::{ClientReport, Difference, Largest, Latencies, LoadReport, Mean,
 pub use request::{LoadRequest, WorkloadError};
 pub use server::{Server, ServerOptions};
 pub use trace::{Trace, TraceForm};
+pub use workers::{Imbalance, Routed, WorkerReport, Workers, WorkersReport, repeated};

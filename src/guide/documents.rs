@@ -44,4 +44,5 @@ documents! {
     templates: "../../docs/templates.md",
     three_overlaps: "../../docs/three_overlaps.md",
     timeline: "../../docs/timeline.md",
+    workers: "../../docs/workers.md",
 }

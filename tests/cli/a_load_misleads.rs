@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::a_json_form_changes::assert_documented;
 use crate::support::{ended, json, lapwing, model};
 
 #[test]
@@ -174,17 +175,70 @@ fn published_traces_are_served_as_they_are() {
 }
 
 #[test]
+fn several_workers_serve_a_trace_under_each_routing_policy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, csv) = (folder.path().join("trace.jsonl"), folder.path().join("workers.csv"));
+    let costs =
+        format!("{}/lab/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let line = |at: usize| {
+        format!(
+            "{{\"at\":{at},\"prompt_tokens\":100,\"output_tokens\":10,\"prefix\":[[\"p{}\",80]]}}\n",
+            at % 3
+        )
+    };
+    fs::write(&trace, (0..20).map(line).collect::<String>()).expect("a file");
+    let (trace, path) = (trace.to_str().expect("UTF-8"), csv.to_str().expect("UTF-8"));
+    let served = ["load", trace, "--server", &costs, "--workers", "2"];
+    let load = json(&[&served[..], &["--route", "all", "--csv", path, "--json"]].concat());
+    let reports = load["reports"].as_array().expect("reports");
+    assert_eq!(reports.len(), 7, "{load}");
+    assert_documented("load with workers", &load, &["route_numbers"]);
+    for report in reports {
+        let workers = report["workers"].as_array().expect("workers");
+        let requests: u64 = workers.iter().filter_map(|it| it["requests"].as_u64()).sum();
+        assert_eq!((requests, &report["finished"]), (20, &20.into()), "{report}");
+        assert_eq!(report["decision_us"]["count"], 0, "{report}");
+    }
+    let hits = |name: &str| {
+        let report = reports.iter().find(|report| report["route"] == name).expect(name);
+        report["hit_rate"].as_f64().expect("a rate")
+    };
+    assert!(hits("cache-aware") > hits("round-robin"), "{load}");
+    let written = fs::read_to_string(&csv).expect("a file");
+    assert_eq!(written.lines().count(), 1 + 7 * 2, "policies × workers");
+    assert!(written.starts_with("route,policy,worker,speed,"), "{written}");
+    let text =
+        ended(lapwing(&[&served[..], &["--worker-speed", "1,0.5", "--decision-times"]].concat()));
+    assert_eq!(text.code, Some(0), "{text:?}");
+    for part in
+        ["20 requests, 2 workers in virtual time", "round-robin", "imbalance", "decisions of"]
+    {
+        assert!(text.stdout.contains(part), "{part:?} is not in {text:?}");
+    }
+    // A worker alone is the server.
+    let alone = json(&[&served[..4], &["--json"]].concat());
+    let one = json(&[&served[..4], &["--workers", "1", "--json"]].concat());
+    for (field, value) in alone["reports"][0].as_object().expect("fields") {
+        assert_eq!(&one["reports"][0][field], value, "{field}");
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_named_before_anything_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let bad = folder.path().join("bad.jsonl");
     fs::write(&bad, "{\"at\":0}\n").expect("a file");
     let bad = bad.to_str().expect("UTF-8");
-    let rows: [(&[&str], i32, &[&str]); 7] = [
+    let rows: [(&[&str], i32, &[&str]); 11] = [
         (&["--experiment", "vtc"], 2, &["no experiment 'vtc'", "vtc-overload"]),
         (&["--experiment", "dlpm", "--policies", "best"], 2, &["--policies", "'best'", "fcfs"]),
         (&["--experiment", "dlpm", "trace.jsonl"], 2, &["--experiment"]),
         (&["--shared-prefix", "300"], 2, &["300", "256", "--prompt-tokens"]),
         (&["--rate", "1e9"], 2, &["1000000 requests"]),
+        (&["--experiment", "dlpm", "--workers", "2", "--route", "best"], 2, &["--route", "'best'"]),
+        (&["--experiment", "dlpm", "--workers", "2", "--worker-speed", "1"], 2, &["1 speed", "2"]),
+        (&["--experiment", "dlpm", "--workers", "1", "--worker-speed", "0"], 2, &["speed", "0"]),
+        (&["--workers", "2"], 2, &["--workers", "--experiment or --server"]),
         (&[bad], 1, &["line 1", "prompt_tokens"]),
         (&["nowhere.jsonl"], 1, &["nowhere.jsonl"]),
     ];

@@ -4,6 +4,7 @@
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering as Memory;
+use std::time::Duration;
 
 use lapwing_kernels::device::{Completed, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
@@ -51,6 +52,8 @@ pub struct Simulation {
     /// Number of pending events other than frames.
     work: usize,
     sharing: Option<Sharing>,
+    /// Time of all runs so far, without an environment.
+    busy: Duration,
     stopped: bool,
 }
 
@@ -97,6 +100,12 @@ impl Simulation {
         self.events.len() + waiting + running + queued
     }
 
+    /// Time of all runs of all devices so far, those in progress in full. Zero with an environment; [`usage`](Simulation::usage)
+    /// has it then.
+    pub fn busy(&self) -> Duration {
+        self.busy
+    }
+
     /// Number of slots whose values have not been released.
     pub fn slots_in_use(&self) -> usize {
         self.slots.stats().in_use
@@ -130,6 +139,14 @@ impl Simulation {
     /// Sends the scheduler a message at time `at` (or now, if that is past).
     pub fn send_at(&mut self, at: Nanos, message: impl Into<Traced<SchedulerMessage>>) {
         self.push(at.max(self.now()), What::Outside(Box::new(message.into())));
+    }
+
+    /// Hands the scheduler a message at time `at`, before the events of that time. No earlier event may be left.
+    pub fn handle_at(&mut self, at: Nanos, message: impl Into<Traced<SchedulerMessage>>) {
+        debug_assert!(self.next_at().is_none_or(|next| next >= at), "an earlier event is left");
+        self.clock.0.store(at.0, Memory::Relaxed);
+        let posted = self.caller.post(message.into());
+        self.on_scheduler(posted);
     }
 
     /// Handles the next event; `false` when there is none.

@@ -8,12 +8,15 @@ use lapwing_kernels::kv::KvPage;
 
 use super::Namespace;
 
+mod drops;
 mod evict;
 mod nodes;
 mod recent;
 mod states;
 mod texts;
 
+pub use drops::DroppedText;
+use drops::Drops;
 pub(crate) use recent::Known;
 use recent::Recent;
 
@@ -35,6 +38,8 @@ pub struct PrefixTree {
     clock: u64,
     pages: usize,
     recent: Recent,
+    /// `None` unless somebody wants to know.
+    drops: Option<Drops>,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +117,7 @@ impl PrefixTree {
             clock: 0,
             pages: 0,
             recent: Recent::default(),
+            drops: None,
         }
     }
 
@@ -153,6 +159,16 @@ impl PrefixTree {
 
     /// The pages of the longest prefix of `tokens` that the tree has, which counts as a use of them.
     pub fn find(&mut self, namespace: &Namespace, tokens: &[u32]) -> Found {
+        self.find_after(namespace, tokens, 0)
+    }
+
+    /// As [`find`](PrefixTree::find), without the first `known` pages of those that it finds.
+    pub(crate) fn find_after(
+        &mut self,
+        namespace: &Namespace,
+        tokens: &[u32],
+        known: usize,
+    ) -> Found {
         let Some(root) = self.roots.get(namespace) else { return Found::default() };
         let place = self.place(*root, tokens);
         let partial = place.partial.map(|(node, page, rows)| {
@@ -160,17 +176,20 @@ impl PrefixTree {
             (self.nodes[node].pages[page].clone(), rows)
         });
         self.touch(place.node);
-        let mut pages = Vec::with_capacity(place.rows / self.page_rows);
-        let (mut at, mut count) = (place.node, place.pages);
-        loop {
+        let all = place.rows / self.page_rows;
+        let mut pages = Vec::with_capacity(all.saturating_sub(known));
+        let (mut at, mut count, mut end) = (place.node, place.pages, all);
+        while end > known {
             let node = &self.nodes[at];
-            pages.extend(node.pages[..count].iter().rev().cloned());
+            let first = (known + count).saturating_sub(end);
+            pages.extend(node.pages[first..count].iter().rev().cloned());
+            end -= count;
             let Some(parent) = node.parent else { break };
             (at, count) = (parent, self.nodes[parent].pages.len());
         }
         pages.reverse();
         let rows = partial.as_ref().map_or(0, |(_, rows)| *rows);
-        let known = pages.len() * self.page_rows + rows;
+        let known = place.rows + rows;
         Found { pages, partial, state: None, known }
     }
 

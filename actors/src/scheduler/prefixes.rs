@@ -11,7 +11,7 @@ use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
-use crate::prefix::{Found, PrefixCache, PrefixTree, PrefixUse, common};
+use crate::prefix::{DroppedText, Found, PrefixCache, PrefixTree, PrefixUse, common};
 
 impl Model {
     /// Adds pages to a lease until `rows` rows fit. Drops pages of the prefix cache if too few are free.
@@ -78,6 +78,16 @@ impl Scheduler {
         }
     }
 
+    /// Reports from now on what the prefix caches drop, in whole blocks of so many tokens.
+    pub fn report_drops(&self, block: usize) {
+        self.prefixes().for_each(|cache| cache.tree().report_drops(block));
+    }
+
+    /// What the prefix caches have dropped since this was last called.
+    pub fn take_drops(&self) -> Vec<DroppedText> {
+        self.prefixes().flat_map(|cache| cache.tree().take_drops()).collect()
+    }
+
     /// Number of KV pages in the prefix caches, those that sequences lease included.
     pub fn cached_pages(&self) -> usize {
         self.prefixes().map(|cache| cache.tree().pages()).sum()
@@ -116,7 +126,10 @@ impl Scheduler {
             let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
             let mut tree = prefixes.tree();
             tree.insert(namespace, &sequence.ids[..rows], pages);
-            sequence.lease.replace_first(&tree.find(namespace, &sequence.ids[..whole]).pages);
+            // Those that it shared before are those of the tree.
+            let known = sequence.shared / kv.layout.page_rows;
+            let found = tree.find_after(namespace, &sequence.ids[..whole], known);
+            sequence.lease.replace(known, &found.pages);
             sequence.shared = whole;
         }
         if sequence.states.is_some() {

@@ -41,7 +41,7 @@ impl Arrival {
     }
 
     /// The message to the scheduler.
-    pub(super) fn submit(&self, sink: Arc<dyn Sink>, admission: AdmissionPermit) -> Submit {
+    pub(super) fn submit(self, sink: Arc<dyn Sink>, admission: AdmissionPermit) -> Submit {
         let generate = Generate {
             sampler: Sampler::new(SamplingParams::greedy(), &[]),
             stop_ids: [].into(),
@@ -50,9 +50,9 @@ impl Arrival {
         };
         Submit {
             model: ModelId::default(),
-            ids: self.ids.clone(),
+            ids: self.ids,
             task: Task::Generate(Box::new(generate)),
-            client: self.client.clone(),
+            client: self.client,
             urgency: self.urgency,
             prefix: PrefixUse::default(),
             sink,

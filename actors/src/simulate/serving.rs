@@ -68,7 +68,8 @@ impl Serving {
         Ok((served, engine.stats()))
     }
 
-    fn engine(self, context: usize) -> Result<VirtualEngine, SocRunError> {
+    /// Its engine, for requests of at most so many tokens.
+    pub(super) fn engine(self, context: usize) -> Result<VirtualEngine, SocRunError> {
         let graph = Arc::new(graph(0));
         let info = DeviceInfo::new("server", DeviceKind::Gpu);
         let planner = Planner::new(PlannerParts {

@@ -23,6 +23,7 @@ use crate::scheduler::{
 use crate::sequence::AdmissionLimit;
 use crate::stats::EngineStats;
 
+mod fed;
 mod watch;
 
 use watch::Watch;
@@ -194,12 +195,12 @@ impl VirtualEngine {
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
         let simulation = match env {
             Some(env) => Simulation::registered(parts, env, &order),
-            None => Simulation::new(parts),
+            None => Simulation::unrecorded(parts),
         };
         Ok(VirtualEngine { simulation })
     }
 
-    /// The recorder; off at first.
+    /// The recorder; off at first. It has room for events only if there is an environment.
     pub fn recorder(&self) -> &Recorder {
         self.simulation.recorder()
     }
@@ -253,7 +254,7 @@ impl VirtualEngine {
         let mut watch = Watch::new(arrivals);
         for (number, arrival) in arrivals.iter().enumerate() {
             let Some(admission) = limit.try_take() else { break };
-            let submit = Box::new(arrival.submit(watch.sink(number), admission));
+            let submit = Box::new(arrival.clone().submit(watch.sink(number), admission));
             self.simulation.send_at(arrival.at, SchedulerMessage::Submit(submit));
         }
         for at in arrivals.iter().filter_map(|arrival| arrival.cancel) {

@@ -3,6 +3,7 @@
 mod live;
 mod text;
 mod virtual_server;
+mod workers;
 mod workload;
 
 use std::path::PathBuf;
@@ -10,13 +11,14 @@ use std::path::PathBuf;
 use lapwing_engine::policy::{PolicyChoice, known};
 use lapwing_engine::{EngineStats, Shutdown};
 use lapwing_lab::load::{
-    Experiment, LoadReport, LoadRequest, Measure, RequestOutcome, Server, page,
+    Experiment, LoadReport, LoadRequest, Measure, RequestOutcome, Server, page, repeated,
 };
 use lapwing_lab::table::table as comma_separated;
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
 use self::virtual_server::ServerArgs;
+use self::workers::{Files, Routed, WorkersArgs};
 use self::workload::WorkloadArgs;
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -33,6 +35,7 @@ Examples:
   lapwing load trace.jsonl -m FILE.gguf --policies fcfs+vtc --csv service.csv
   lapwing load trace.csv --server costs.json --kv-tokens 20000
   lapwing load --experiment vtc-on-off --policies vtc --requests-out times.csv
+  lapwing load --experiment preble-toolbench --copies 8 --workers 4 --route all
 
 A trace has one request on each line. In our own form:
   {\"at\":0.5,\"client\":\"a\",\"prompt_tokens\":420,\"output_tokens\":64,\"prefix\":[[\"system\",400]]}
@@ -49,7 +52,8 @@ They have the published seed, 42, unless another is given, and policies have the
 and weights of clients, unless they are given, as in --policies dlpm:quantum=2000.
 
 With --json: {\"workload\":\"…\",\"virtual\":BOOL,\"reports\":[{…}]}
-  one report for each policy; docs/json.md describes its fields";
+  one report for each policy; docs/json.md describes its fields. With --workers, one for each
+  routing policy and queue policy";
 
 /// Options of `load`.
 #[derive(Debug, clap::Args)]
@@ -77,12 +81,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: ServerArgs,
 
-    /// Write the service of each client in each window as comma-separated values
+    #[command(flatten)]
+    workers: WorkersArgs,
+
+    /// Write the service of each client in each window, or with --workers what each of them did, as
+    /// comma-separated values
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
     /// Write the times of each request as comma-separated values
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "workers")]
     requests_out: Option<PathBuf>,
 
     /// Write a page with plots of latencies, differences and service under each policy
@@ -131,6 +139,18 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
     let Subject { name: workload, requests, place, measure, policies } = args.subject(session)?;
+    if let Some(count) = args.workers.count() {
+        let Place::Virtual(server) = place else {
+            let hint =
+                "--workers needs --experiment or --server: several workers run in virtual time";
+            return Err(Failure::usage(hint.to_owned()));
+        };
+        let (server, until) = (*server, args.place.until);
+        let subject = Routed { workload, requests, server, until, measure, policies };
+        let reports = args.workers.reports(count, &subject)?;
+        let files = Files { csv: args.csv.as_deref(), html: args.html.as_deref() };
+        return workers::put(&subject, reports, files, session);
+    }
     let (mut reports, mut times) = (Vec::new(), text::times_head());
     for Policy { name, choice } in policies {
         let (outcomes, stats) = match &place {
@@ -186,7 +206,7 @@ impl Args {
         };
         if let Some(name) = &self.experiment {
             let seed = self.workload.seed.unwrap_or(Experiment::SEED);
-            let experiment = Experiment::named(name, seed);
+            let experiment = repeated(name, seed, self.workers.copies());
             let experiment = experiment.map_err(|error| Failure::usage(error.to_string()))?;
             let policies = self.policies(Some(&experiment))?;
             let Experiment { requests, server, measure, .. } = experiment;

@@ -79,22 +79,15 @@ impl Server {
         policy: &PolicyChoice,
         until: Option<f64>,
     ) -> Result<(Vec<RequestOutcome>, EngineStats), SocRunError> {
-        let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
-        let vocabulary = 0..VOCAB as u32;
-        let arrivals: Vec<Arrival> = requests
-            .iter()
-            .enumerate()
-            .map(|(number, request)| Arrival {
-                client: request.client.as_str().into(),
-                urgency: request.urgency(),
-                ..Arrival::new(
-                    nanos(request.at),
-                    request.ids(number, &vocabulary),
-                    request.output_tokens,
-                )
-            })
-            .collect();
-        let serving = Serving {
+        let arrivals: Vec<Arrival> = requests.iter().enumerate().map(arrival).collect();
+        let (served, stats) = self.serving(policy)?.run(&arrivals, until.map(nanos))?;
+        let served = requests.iter().zip(served);
+        Ok((served.map(|(request, served)| outcome(request, served)).collect(), stats))
+    }
+
+    /// A server of this kind without requests.
+    pub(super) fn serving(&self, policy: &PolicyChoice) -> Result<Serving, SocRunError> {
+        Ok(Serving {
             time: Arc::new(WithHost { time: self.time, host: self.options.host }),
             kv_tokens: self.kv_tokens,
             page_rows: PAGE_ROWS,
@@ -105,14 +98,28 @@ impl Server {
             reserve: self.options.reserve,
             batches: self.options.batches,
             policy: policy.make()?,
-        };
-        let (served, stats) = serving.run(&arrivals, until.map(nanos))?;
-        let served = requests.iter().zip(served);
-        Ok((served.map(|(request, served)| outcome(request, served)).collect(), stats))
+        })
     }
 }
 
-fn outcome(request: &LoadRequest, served: Served) -> RequestOutcome {
+/// Seconds as virtual time.
+pub(super) fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9).round() as u64)
+}
+
+/// A request, with its number in the workload, as it arrives at a server.
+pub(super) fn arrival(request: (usize, &LoadRequest)) -> Arrival {
+    let (number, request) = request;
+    let ids = request.ids(number, &(0..VOCAB as u32));
+    Arrival {
+        client: request.client.as_str().into(),
+        urgency: request.urgency(),
+        ..Arrival::new(nanos(request.at), ids, request.output_tokens)
+    }
+}
+
+/// What became of a request of a workload.
+pub(super) fn outcome(request: &LoadRequest, served: Served) -> RequestOutcome {
     let seconds = |at: Nanos| at.0 as f64 / 1e9;
     RequestOutcome {
         client: request.client.clone(),

@@ -7,7 +7,7 @@ impl Percentiles {
     /// % of all values are not above it. Values that are not finite are ignored.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Percentiles {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let count = sorted.len();
         let rank = |percent: usize| {
             let rank = (count * percent).div_ceil(100).max(1);

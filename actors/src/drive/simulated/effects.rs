@@ -124,7 +124,9 @@ impl Simulation {
         self.actors[by].trace.start(&ran.delivery, None);
         match &mut self.sharing {
             None => {
-                let end = now + modelled::total(&ran.segments);
+                let time = modelled::total(&ran.segments);
+                let end = now + time;
+                self.busy += time;
                 self.push(end, What::Ran(by, Box::new(ran)));
             }
             Some(sharing) => {

@@ -2,6 +2,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_kernels::device::{DeviceInfo, RunId};
 use lapwing_plan::DeviceId;
@@ -19,15 +20,21 @@ impl Simulation {
     /// An engine at time 0.
     pub fn new(parts: SimulationParts) -> Simulation {
         let order: Vec<usize> = (0..parts.devices.len()).collect();
-        Simulation::with_actors(parts, &order)
+        Simulation::with_actors(parts, &order, RecorderConfig::default())
+    }
+
+    /// An engine at time 0 whose recorder takes no memory and has no room: one of many.
+    pub fn unrecorded(parts: SimulationParts) -> Simulation {
+        let order: Vec<usize> = (0..parts.devices.len()).collect();
+        let config = RecorderConfig { ring_events: 0, events_max: 0, ..RecorderConfig::default() };
+        Simulation::with_actors(parts, &order, config)
     }
 
     /// An engine whose actors are registered in the order of these numbers.
-    fn with_actors(parts: SimulationParts, order: &[usize]) -> Simulation {
+    fn with_actors(parts: SimulationParts, order: &[usize], config: RecorderConfig) -> Simulation {
         let SimulationParts { scheduler, devices, graphs, slots, copy_rate } = parts;
         let clock = Arc::new(VirtualClock::default());
-        let recorder =
-            Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
+        let recorder = Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, config);
         recorder.set_meta("clock", "virtual");
         let (caller, trace) = (CallerTrace::new(&recorder), SchedulerTrace::new(&recorder));
         let actor = |(number, mut device): (usize, SimulatedDevice)| {
@@ -72,6 +79,7 @@ impl Simulation {
             next_event: 0,
             work: 0,
             sharing: None,
+            busy: Duration::ZERO,
             stopped: false,
         }
     }
@@ -80,7 +88,7 @@ impl Simulation {
     /// the order of these numbers, each of which must occur once. Only the order of the recording's
     /// lanes and of [`usage`](Simulation::usage) depends on it.
     pub fn registered(parts: SimulationParts, mut env: Environment, order: &[usize]) -> Simulation {
-        let mut simulation = Simulation::with_actors(parts, order);
+        let mut simulation = Simulation::with_actors(parts, order, RecorderConfig::default());
         if let Some(renderer) = &mut env.gpu_interference {
             renderer.device = DeviceId(simulation.places[renderer.device.0]);
         }

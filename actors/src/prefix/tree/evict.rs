@@ -26,6 +26,7 @@ impl PrefixTree {
             };
             let dropped = self.unleased_end(leaf.1, left);
             left -= dropped;
+            self.report_drop(leaf.1, dropped);
             after = match dropped == self.nodes[leaf.1].pages.len() {
                 // Its parent may be a leaf now, and come before others.
                 true => Bound::Unbounded,

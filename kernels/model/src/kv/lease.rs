@@ -52,19 +52,23 @@ impl KvLease {
             return Ok(());
         }
         let more = pool.alloc(missing)?;
+        let mut ids = Vec::with_capacity(self.ids.len() + more.len());
+        ids.extend_from_slice(&self.ids);
+        ids.extend(more.iter().map(KvPage::id));
+        self.ids = ids.into();
         Arc::make_mut(&mut self.pages).extend(more);
-        self.ids = self.pages.iter().map(KvPage::id).collect();
         Ok(())
     }
 
-    /// Leases other pages in place of the first ones. They must hold the same rows. Clones keep the pages that
+    /// Leases other pages in place of those from the page `first` on. They must hold the same rows. Clones keep the pages that
     /// they have.
     ///
     /// # Panics
     /// If there are more than the lease has.
-    pub fn replace_first(&mut self, pages: &[KvPage]) {
-        if self.pages[..pages.len()].iter().zip(pages).any(|(own, other)| own.id() != other.id()) {
-            Arc::make_mut(&mut self.pages)[..pages.len()].clone_from_slice(pages);
+    pub fn replace(&mut self, first: usize, pages: &[KvPage]) {
+        let range = first..first + pages.len();
+        if self.pages[range.clone()].iter().zip(pages).any(|(own, other)| own.id() != other.id()) {
+            Arc::make_mut(&mut self.pages)[range].clone_from_slice(pages);
             self.ids = self.pages.iter().map(KvPage::id).collect();
         }
     }

@@ -1,6 +1,7 @@
 //! Ownership of the pages of a KV cache.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{OutOfPages, PageId};
@@ -15,7 +16,10 @@ pub struct KvPool {
 
 #[derive(Debug)]
 struct Free {
+    /// Pages that came back, the latest one last.
     pages: Vec<PageId>,
+    /// Pages that were never allocated. They are allocated in this order when none of the others is left.
+    fresh: Range<PageId>,
     /// Pages that never become free again.
     withheld: BTreeSet<PageId>,
 }
@@ -23,7 +27,7 @@ struct Free {
 impl KvPool {
     /// A pool of pages `0 … pages − 1`, all free.
     pub fn new(pages: u32) -> KvPool {
-        let free = Free { pages: (0..pages).rev().collect(), withheld: BTreeSet::new() };
+        let free = Free { pages: Vec::new(), fresh: 0..pages, withheld: BTreeSet::new() };
         KvPool { free: Arc::new(Mutex::new(free)), capacity: pages as usize }
     }
 
@@ -32,24 +36,29 @@ impl KvPool {
     /// # Errors
     /// [`OutOfPages`] if fewer than `n` are free.
     pub fn alloc(&self, n: usize) -> Result<Vec<KvPage>, OutOfPages> {
-        let free = &mut lock(&self.free).pages;
-        let Some(rest) = free.len().checked_sub(n) else {
-            return Err(OutOfPages { wanted: n, free: free.len() });
-        };
-        let ids = free.split_off(rest).into_iter().rev();
+        let free = &mut *lock(&self.free);
+        if n > free.count() {
+            return Err(OutOfPages { wanted: n, free: free.count() });
+        }
+        let rest = free.pages.len().saturating_sub(n);
+        let back = free.pages.split_off(rest).into_iter().rev();
+        let more = n - back.len();
+        let ids = back.chain(free.fresh.by_ref().take(more));
         Ok(ids.map(|id| KvPage(Arc::new(Owned { id, home: self.free.clone() }))).collect())
     }
 
     /// Number of free pages.
     pub fn free_pages(&self) -> usize {
-        lock(&self.free).pages.len()
+        lock(&self.free).count()
     }
 
     /// Takes pages out of use for good. They count as allocated; those that are leased stay with their owners.
     pub fn withhold(&self, pages: &[PageId]) {
         let mut free = lock(&self.free);
-        let Free { pages: left, withheld } = &mut *free;
+        let Free { pages: left, fresh, withheld } = &mut *free;
         withheld.extend(pages);
+        // Those that were never allocated come last.
+        left.splice(..0, std::mem::take(fresh).rev());
         left.retain(|page| !withheld.contains(page));
     }
 
@@ -61,6 +70,12 @@ impl KvPool {
     /// Total number of pages.
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+}
+
+impl Free {
+    fn count(&self) -> usize {
+        self.pages.len() + self.fresh.len()
     }
 }
 

@@ -1,0 +1,20 @@
+//! Workloads for several workers.
+
+use crate::load::experiments::{Experiment, ExperimentError};
+
+/// An experiment whose requests arrive so many times as often: as many independent workloads at once, whose clients and prefixes have the
+/// same names. With Poisson arrivals, it is one whose rates are multiplied.
+///
+/// # Errors
+/// [`ExperimentError`].
+pub fn repeated(name: &str, seed: u64, times: usize) -> Result<Experiment, ExperimentError> {
+    /// Apart from the seeds of neighbouring workloads.
+    const SEEDS: u64 = 1_000_000;
+    let mut experiment = Experiment::named(name, seed)?;
+    for more in 1..times as u64 {
+        let other = Experiment::named(name, seed.wrapping_add(more * SEEDS))?;
+        experiment.requests.extend(other.requests);
+    }
+    experiment.requests.sort_by(|one, other| one.at.total_cmp(&other.at));
+    Ok(experiment)
+}
