@@ -50,11 +50,13 @@ fn random_schedules_with_a_predictor_change_no_token_and_leak_nothing() {
     }
 }
 
-/// On every placement, a right draft model is still always accepted, and drafts still save steps.
+/// On every placement, a right draft model is still always accepted, and drafts still save steps; but not on a device that computes
+/// the passes of both models by turns, if the target waits for no draft: each token is drafted when the target has it.
 #[test]
 fn a_right_draft_model_is_always_accepted() {
     for (name, strategies) in placements() {
-        for kind in KINDS {
+        let shares = ["the same device", "both on both devices"].contains(&name);
+        for (number, kind) in KINDS.into_iter().enumerate() {
             for schedule in Schedule::ALL {
                 let what = format!("{name}, {}", schedule.name());
                 let strategies = strategies.clone();
@@ -68,7 +70,8 @@ fn a_right_draft_model_is_always_accepted() {
                 requests[0].check(&what);
                 let stats = requests[0].stats();
                 assert_eq!(stats.accepted, stats.drafted, "{what}: {stats:?}");
-                assert!(stats.steps < 63, "{what}: {stats:?}");
+                let waits = schedule == Schedule::Synchronous || [1, 3].contains(&number);
+                assert!(stats.steps < 63 || shares && !waits, "{what}: {stats:?}");
             }
         }
     }
