@@ -280,12 +280,6 @@ fn simulations_have_the_documented_fields() {
     let sweep = ["sweep", "--over", "strategy=pipe,auto", "--against", "strategy=pipe"];
     let sweep = [&sweep[..], &["--repeat", "2"]].concat();
     assert_documented("sweep", &print(&sweep), &["settings"]);
-    let folder = tempfile::tempdir().expect("folder");
-    let study = folder.path().join("s.toml").display().to_string();
-    let text = "seeds = 2\n[[scenario]]\nname = \"a\"\nprompt = [8, 16]\nnoise.spread = 0.05\n";
-    std::fs::write(&study, text).expect("a file");
-    let out = folder.path().join("out").display().to_string();
-    assert_documented("study", &json(&["study", &study, "--out", &out, "--json"]), &[]);
     assert_documented("what-if", &print(&["what-if", "npu.rate=2x"]), &[]);
     assert_documented("sensitivity", &print(&["sensitivity"]), &[]);
     let load = json(&["load", "--experiment", "vtc-proportional", "--until", "30", "--json"]);

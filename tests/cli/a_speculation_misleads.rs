@@ -56,7 +56,7 @@ fn a_longer_prompt_makes_drafts_pay_less() {
 #[test]
 fn forms_of_drafts_are_what_they_say() {
     let speed = |more: &[&str]| {
-        let run = ["speculate", "--draft-time", "0.5", "--growth", "0", "-n", "400", "--json"];
+        let run = ["speculate", "--draft-time", "0.5", "--growth", "0", "-n", "2000", "--json"];
         let report = json(&[&run[..], more].concat());
         (report["form"].clone(), report["runs"][0]["speed_up"].as_f64().expect("a number"))
     };
@@ -64,10 +64,10 @@ fn forms_of_drafts_are_what_they_say() {
     let (form, published) = speed(&[&sync[..], &["--sync-bonus-pass"]].concat());
     assert_eq!(form["sync_bonus_pass"], true);
     assert!(published < speed(&sync).1, "{published}");
-    let own = ["--acceptance", "0.9", "--schedule", "async"];
+    let own = ["--acceptance", "0.7", "--schedule", "async"];
     let waits = speed(&own).1;
     let pearl = speed(&[&own[..], &["--pre-verify", "--post-verify"]].concat()).1;
-    assert!(pearl > waits, "{pearl} {waits}");
+    assert!(pearl > 1.05 * waits, "{pearl} {waits}");
     let wrong = ["--acceptance", "0", "--schedule", "async", "--draft-length", "4", "--pre-verify"];
     let wrong = speed(&wrong).1;
     assert!((wrong - 1.0).abs() < 1e-9, "{wrong}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::a_json_form_changes::assert_documented;
 use crate::support::{Ended, ended, json, lapwing};
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -66,6 +67,15 @@ fn examples_are_studies_and_all_their_results_exist() {
 }
 
 #[test]
+fn a_study_has_the_documented_fields() {
+    let scratch = tempfile::tempdir().expect("folder");
+    let text = "seeds = 2\n[[scenario]]\nname = \"a\"\nprompt = [8, 16]\nnoise.spread = 0.05\n";
+    let path = study(scratch.path(), text);
+    let out = scratch.path().join("out").display().to_string();
+    assert_documented("study", &json(&["study", &path, "--out", &out, "--json"]), &[]);
+}
+
+#[test]
 fn an_earlier_folder_stays_until_it_is_to_be_replaced() {
     let scratch = tempfile::tempdir().expect("folder");
     let path = study(scratch.path(), "[[scenario]]\nname = \"a\"\nprompt = [8, 16]\ndecode = 0\n");
@@ -108,7 +118,8 @@ fn a_wrong_study_is_an_error_with_its_line() {
 #[test]
 fn a_scenario_without_a_run_that_ends_well_fails() {
     let scratch = tempfile::tempdir().expect("folder");
-    let text = "[[scenario]]\nname = \"a\"\ndevice = \"cpu\"\nstrategy = \"tensor-level\"\nprompt = [8, 16]\n";
+    let text =
+        "[[scenario]]\nname = \"a\"\ndevice = \"npu\"\nstrategy = \"gpu-only\"\nprompt = [8, 16]\n";
     let out = scratch.path().join("out");
     let path = study(scratch.path(), text);
     let failed = ended(lapwing(&["study", &path, "--out", &out.display().to_string()]));
