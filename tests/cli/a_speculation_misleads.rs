@@ -56,7 +56,7 @@ fn a_longer_prompt_makes_drafts_pay_less() {
 #[test]
 fn forms_of_drafts_are_what_they_say() {
     let speed = |more: &[&str]| {
-        let run = ["speculate", "--draft-time", "0.5", "--growth", "0", "-n", "2000", "--json"];
+        let run = ["speculate", "--draft-time", "0.65", "--growth", "0", "-n", "2000", "--json"];
         let report = json(&[&run[..], more].concat());
         (report["form"].clone(), report["runs"][0]["speed_up"].as_f64().expect("a number"))
     };
