@@ -83,7 +83,8 @@ pub struct PartPlacement {
     pub experts: Option<Range<usize>>,
     /// Rows of the prepared graphs it runs; empty if it needs none.
     pub graphs: Vec<usize>,
-    /// Whether the operands of its matmuls are swapped (order swap, HeteroLLM section 4).
+    /// Whether the operands of its matmuls are swapped (order swap, HeteroLLM section 4): on an emulated array. Graphs for OpenVINO and
+    /// QNN have one order, and their drivers choose their own.
     pub swapped: bool,
     /// Time predicted by the device's model, if it has one.
     pub predicted: Option<Duration>,

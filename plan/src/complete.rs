@@ -1,6 +1,6 @@
 //! Completes the stages of a strategy to a route: adds the transfers between memory domains and sampling.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lapwing_kernels::device::MemoryDomain;
@@ -8,7 +8,7 @@ use lapwing_kernels::graph::ValueId;
 
 use crate::device::DeviceId;
 use crate::route::Flow;
-use crate::stage::{Stage, StageWork};
+use crate::stage::{Stage, StagePart, StageWork};
 use crate::validate::RouteFor;
 
 /// Stages with what each hands on.
@@ -20,8 +20,8 @@ pub(crate) type Completed = (Vec<Stage>, Vec<Flow>);
 /// chooses tokens: on the thread of the device that computed the logits, which may stay in that
 /// device's memory.
 pub(crate) fn complete(compute: Vec<Stage>, of: RouteFor<'_>) -> Completed {
-    let mut route =
-        Completing { of, stages: Vec::new(), flows: Vec::new(), places: BTreeMap::new() };
+    let (places, holders) = (BTreeMap::new(), BTreeMap::new());
+    let mut route = Completing { of, stages: Vec::new(), flows: Vec::new(), places, holders };
     for stage in compute {
         route.push(stage);
     }
@@ -35,6 +35,8 @@ struct Completing<'a> {
     flows: Vec<Flow>,
     /// The device whose memory holds each live value; values in host memory are not listed.
     places: BTreeMap<ValueId, DeviceId>,
+    /// The devices that have computed all of a live value, or have read it.
+    holders: BTreeMap<ValueId, BTreeSet<DeviceId>>,
 }
 
 impl Completing<'_> {
@@ -53,8 +55,32 @@ impl Completing<'_> {
         if let Some(device) = device {
             self.places.extend(writes.iter().map(|value| (*value, device)));
         }
-        self.flows.push(Flow { writes: writes.into(), live_out: live_out.into() });
+        let arrivals = self.arrivals(&stage, &writes, &live_out);
+        self.flows.push(Flow { writes: writes.into(), live_out: live_out.into(), arrivals });
         self.stages.push(stage);
+    }
+
+    /// Counts the values that each part of a stage reads and its device lacks; the devices have them from then on.
+    fn arrivals(
+        &mut self,
+        stage: &Stage,
+        writes: &[ValueId],
+        live_out: &[ValueId],
+    ) -> Arc<[usize]> {
+        let read = self.of.graph.live_in(stage.nodes.clone());
+        let lacking = |part: &StagePart| {
+            let held = read.iter().filter_map(|value| self.holders.get(value));
+            held.filter(|devices| !devices.contains(&part.device)).count()
+        };
+        let arrivals = stage.parts.iter().map(lacking).collect();
+        for value in &read {
+            let devices = self.holders.entry(*value).or_default();
+            devices.extend(stage.parts.iter().map(|part| part.device));
+        }
+        self.holders.retain(|value, _| live_out.contains(value));
+        let computed: BTreeSet<DeviceId> = stage.only_device().into_iter().collect();
+        self.holders.extend(writes.iter().map(|value| (*value, computed.clone())));
+        arrivals
     }
 
     /// Brings values into the memory of a device, or into host memory.
@@ -88,7 +114,7 @@ impl Completing<'_> {
         let live_out = self.flows.last().map_or_else(Arc::default, |f| Arc::clone(&f.live_out));
         let values: Arc<[ValueId]> = values.into();
         let at = self.stages.last().map_or(0, |stage| stage.nodes.end);
-        self.flows.push(Flow { writes: Arc::clone(&values), live_out });
+        self.flows.push(Flow { writes: Arc::clone(&values), live_out, arrivals: Arc::default() });
         self.stages.push(Stage {
             work: StageWork::Transfer { values, to },
             ..Stage::whole(device, at..at)

@@ -10,6 +10,7 @@ use crate::complete::complete;
 use crate::device::DeviceId;
 use crate::error::PlanError;
 use crate::stage::{Stage, StagePart};
+use crate::time::Border;
 use crate::validate::{self, RouteFor};
 
 /// All stages of a chunk, in order. Each chunk carries its complete route, so no actor has to look
@@ -41,6 +42,9 @@ pub struct Flow {
     pub writes: Arc<[ValueId]>,
     /// All values that later stages read: `writes`, and values of earlier stages.
     pub live_out: Arc<[ValueId]>,
+    /// Of each part of the stage, the values that it reads and its device lacks: those that another device or several computed, and
+    /// that no stage of the part's device has read since. None of a stage that computes no nodes.
+    pub arrivals: Arc<[usize]>,
 }
 
 impl Route {
@@ -87,6 +91,18 @@ impl Route {
             return Err(PlanError::Coverage { found, expected });
         }
         Ok(())
+    }
+
+    /// What passes between devices before a stage, as a part on this device finds it.
+    ///
+    /// # Panics
+    /// If there is no such stage.
+    pub fn border(&self, stage: usize, device: DeviceId) -> Border {
+        let before = stage.checked_sub(1).map(|before| &self.stages[before].parts[..]);
+        let is_shared =
+            |parts: &[StagePart]| parts.len() > 1 && parts.iter().any(|part| part.device == device);
+        let buffers = self.flows[stage].arrivals.iter().sum();
+        Border { buffers, shared: before.is_some_and(is_shared) }
     }
 
     /// The stages that compute nodes, as the strategy made them.

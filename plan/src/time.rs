@@ -1,10 +1,12 @@
 //! Time models of devices. The same model drives a device in virtual time, throttles a live device
 //! to its stated rate, and predicts.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, GraphKey, ModelId};
+use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::Part;
 
 use crate::device::DeviceId;
@@ -22,8 +24,31 @@ pub struct Job<'a> {
     pub batch: &'a Batch,
     /// Its inputs come from another device, so the two processors must synchronise.
     pub crossed: bool,
+    /// What passes between devices before its stage.
+    pub border: Border,
     /// It was submitted while the device was busy, which hides most of the submission time.
     pub queued: bool,
+}
+
+/// What passes between devices before a stage starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Border {
+    /// Values that a part of the stage reads and its device lacks, over all parts. Each is a buffer of its own: queries, keys and
+    /// values are three.
+    pub buffers: usize,
+    /// The job's device computed a part of the stage before, so it waited for the other parts beside its own.
+    pub shared: bool,
+}
+
+impl Border {
+    /// Nothing passes.
+    pub const NONE: Border = Border { buffers: 0, shared: false };
+
+    /// As nodes find it that run alone on a device: if it has none of the values that they read, all of these arrive.
+    pub fn entering(graph: &Graph, nodes: Range<usize>, crossed: bool) -> Border {
+        let buffers = if crossed { graph.live_in(nodes).len() } else { 0 };
+        Border { buffers, shared: false }
+    }
 }
 
 /// Predicts how long a device takes.

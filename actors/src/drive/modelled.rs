@@ -68,6 +68,7 @@ pub(super) fn segments_of(
         part: &delivery.part().part,
         batch: chunk.batch(),
         crossed: delivery.crossed(),
+        border: chunk.route.border(chunk.cursor, delivery.device()),
         queued,
     };
     segments(time, &job, steps)

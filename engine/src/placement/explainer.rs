@@ -36,14 +36,23 @@ pub(crate) struct Explainer {
     pub(crate) timed: Vec<Option<Rates>>,
 }
 
+/// A stage of a route.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    route: &'a Route,
+    at: usize,
+    /// The stage before it that computes.
+    before: Option<&'a Stage>,
+}
+
 impl Explainer {
     /// The placement of a chunk of that shape on a route.
     pub(crate) fn placement(&self, route: &Route, shape: ChunkShape) -> Placement {
-        let compute: Vec<&Stage> = route.compute_stages().collect();
-        let stages = compute.iter().copied().enumerate();
-        let stages = stages.map(|(at, stage)| {
-            let before = at.checked_sub(1).map(|before| compute[before]);
-            self.stage(stage, before, shape)
+        let compute = (0..route.stages.len()).filter(|at| route.stages[*at].computes());
+        let mut before = None;
+        let stages = compute.map(|at| {
+            let before = before.replace(&route.stages[at]);
+            self.stage(At { route, at, before }, shape)
         });
         Placement {
             strategy: self.parts.strategy.name().to_owned(),
@@ -137,10 +146,11 @@ impl Explainer {
         source
     }
 
-    fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
+    fn stage(&self, of: At<'_>, shape: ChunkShape) -> StagePlacement {
+        let stage = &of.route.stages[of.at];
         let nodes = &self.parts.graph.nodes()[stage.nodes.clone()];
         let layers = nodes.iter().filter_map(|n| n.layer);
-        let parts = stage.parts.iter().map(|part| self.part(stage, part, before, shape));
+        let parts = stage.parts.iter().map(|part| self.part(of, part, shape));
         let parts: Vec<PartPlacement> = parts.collect();
         let devices: Vec<&str> = parts.iter().map(|part| part.device.as_str()).collect();
         StagePlacement {
@@ -155,13 +165,12 @@ impl Explainer {
 
     fn part(
         &self,
-        stage: &Stage,
+        of: At<'_>,
         StagePart { device, part }: &StagePart,
-        before: Option<&Stage>,
         shape: ChunkShape,
     ) -> PartPlacement {
-        let spec = &self.specs[device.0];
-        let crossed = before.is_some_and(|stage| stage.only_device() != Some(*device));
+        let (spec, stage) = (&self.specs[device.0], &of.route.stages[of.at]);
+        let crossed = of.before.is_some_and(|stage| stage.only_device() != Some(*device));
         let batch = shape.batch();
         let job = Job {
             first: stage.nodes.start,
@@ -169,6 +178,7 @@ impl Explainer {
             part,
             batch: &batch,
             crossed,
+            border: of.route.border(of.at, *device),
             queued: false,
         };
         let share = part.features;
@@ -178,7 +188,7 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             experts: part.experts.clone(),
             graphs: part.graphs.clone(),
-            swapped: part.order == OperandOrder::Swapped,
+            swapped: part.order == OperandOrder::Swapped && spec.is_throttled(),
             predicted: self.knows(*device).then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }

@@ -12,7 +12,7 @@ use lapwing_plan::Phase;
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_plan::solve::{Candidate, Cut, Problem, Solution, Solver};
 use lapwing_plan::strategy::{ChunkShape, PlanInput};
-use lapwing_plan::time::Job;
+use lapwing_plan::time::{Border, Job};
 use lapwing_plan::{DeviceId, device_of};
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), Simulate
     }
     let batch = shape(*m).batch();
     let (first, end) = (PRODUCT, PRODUCT + 1);
-    let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
+    let job = Job { first, end, part: &part, batch: &batch, crossed: false, border: Border::NONE, queued: true };
     Ok((kind, times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6))
 }
 
@@ -285,7 +285,7 @@ fn row_cut(soc: &Soc, published: &PublishedDecision, rows: usize, share: f64) ->
         };
         let part = Part { features, graphs, order, ..Part::WHOLE };
         let crossed = KINDS[device] != DeviceKind::Gpu;
-        let job = Job { first, end, part: &part, batch: &batch, crossed, queued: false };
+        let job = Job { first, end, part: &part, batch: &batch, crossed, border: Border::NONE, queued: false };
         times[device].run_time(&job)
     };
     [(0, share), (1, 1.0 - share)].into_iter().map(time).max().unwrap_or_default()

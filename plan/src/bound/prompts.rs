@@ -12,9 +12,9 @@ use crate::blocks::{Block, blocks};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::phase::Phase;
-use crate::solve::terms::submit_time;
+use crate::solve::terms::{Entry, submit_time};
 use crate::strategy::interface::PlanInput;
-use crate::time::Job;
+use crate::time::{Border, Job};
 
 /// Prompt rows of the smallest chunks that are tried.
 const ROWS_LEAST: usize = 32;
@@ -95,11 +95,19 @@ impl<'a> LaneRates<'a> {
         let times = orders.iter().map(|order| {
             let part = Part { order: *order, ..Part::WHOLE };
             let Range { start: first, end } = *nodes;
-            let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
+            let job = Job {
+                first,
+                end,
+                part: &part,
+                batch: &batch,
+                crossed: false,
+                border: Border::NONE,
+                queued: true,
+            };
             self.input.cost.job_time(self.device, &job)
         });
         let least = times.min().unwrap_or_default();
-        let submit = submit_time(self.input.cost, self.device, &batch, false);
+        let submit = submit_time(self.input.cost, self.device, &batch, Entry::default());
         least.saturating_sub(submit).as_nanos() as f64
     }
 

@@ -269,6 +269,7 @@ impl Simulation<'_> {
             part: &stage.parts[index.part].part,
             batch: &self.batches[index.chunk],
             crossed: before.is_some_and(|before| before.only_device() != Some(device)),
+            border: route.border(index.stage, device),
             queued,
         };
         self.input.cost.job_time(device, &job)

@@ -40,9 +40,11 @@ pub struct Candidate {
     pub cut: Cut,
     /// The part of each device.
     pub parts: Vec<StagePart>,
-    /// T_i: time of each part, with submission.
+    /// T_i: time of each part, with what comes before its first node.
     pub times: Vec<Duration>,
-    /// T_sync: synchronisation with the other devices, there and back.
+    /// Of these, the time before the first node: submission, and synchronisation with the device that has the inputs.
+    pub entries: Vec<Duration>,
+    /// T_sync: synchronisation with the other devices, there and back, as far as the parts' times do not have it.
     pub sync: Duration,
     /// T_copy: time to merge the parts.
     pub copy: Duration,
@@ -64,7 +66,13 @@ impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: max(", self.cut.name())?;
         for (at, time) in self.times.iter().enumerate() {
-            write!(f, "{}{time:.1?}", if at > 0 { ", " } else { "" })?;
+            let comma = if at > 0 { ", " } else { "" };
+            match self.entries.get(at).filter(|entry| !entry.is_zero()) {
+                Some(entry) => {
+                    write!(f, "{comma}{entry:.1?} + {:.1?}", time.saturating_sub(*entry))?;
+                }
+                None => write!(f, "{comma}{time:.1?}")?,
+            }
         }
         let (sync, copy, total) = (self.sync, self.copy, self.total());
         write!(f, ") + sync {sync:.1?} + copy {copy:.1?} = {total:.1?}")
@@ -84,5 +92,16 @@ impl Solution {
     /// The fastest candidate; `None` if no device can run the block.
     pub fn best(&self) -> Option<&Candidate> {
         self.candidates.first()
+    }
+
+    /// Undivided candidates, and cuts that are faster than the fastest of these by at least the factor `gain`; fastest first.
+    pub fn worthwhile(&self, gain: f64) -> Vec<&Candidate> {
+        let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
+        let whole = self.candidates.iter().find(is_whole).map(Candidate::total);
+        let gains = |candidate: &&Candidate| {
+            let cut = candidate.total().as_secs_f64() * gain;
+            whole.is_none_or(|whole| cut <= whole.as_secs_f64())
+        };
+        self.candidates.iter().filter(|c| is_whole(c) || gains(c)).collect()
     }
 }

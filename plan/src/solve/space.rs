@@ -10,12 +10,12 @@ use lapwing_kernels::part::Part;
 
 use super::candidate::{Candidate, Cut};
 use super::covers;
-use super::terms::{entry_time, merge_bytes};
+use super::terms::{Entry, entry_time, merge_bytes, submit_time};
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::stage::StagePart;
 use crate::strategy::interface::PlanInput;
-use crate::time::{Crossing, Job};
+use crate::time::{Border, Crossing, Job};
 
 /// The block, and the best candidate of each kind so far.
 pub(super) struct Space<'a> {
@@ -69,6 +69,7 @@ impl Space<'_> {
                 part: &filled,
                 batch: &self.batch,
                 crossed: device != self.home,
+                border: self.border(device),
                 queued: false,
             };
             self.tried += 1;
@@ -80,6 +81,18 @@ impl Space<'_> {
         best
     }
 
+    /// What a device that does not hold the inputs lacks.
+    fn border(&self, device: DeviceId) -> Border {
+        Border::entering(self.graph, self.nodes.clone(), device != self.home)
+    }
+
+    /// Time of a part before its first node.
+    fn entry(&self, device: DeviceId, part: &Part) -> Duration {
+        let (crossed, border) = (device != self.home, self.border(device));
+        let entry = Entry { crossed, border, part: part.clone() };
+        submit_time(self.cost, device, &self.batch, entry)
+    }
+
     /// Keeps a candidate if it is the fastest of its kind.
     pub(super) fn offer(&mut self, parts: Vec<(DeviceId, Timed)>) {
         let devices: Vec<DeviceId> = parts.iter().map(|(device, _)| *device).collect();
@@ -89,11 +102,13 @@ impl Space<'_> {
         let times = parts.iter().map(|(_, (_, time))| *time).collect();
         let parts =
             parts.into_iter().map(|(device, (part, _))| StagePart { device, part }).collect();
-        let candidate = Candidate { cut, parts, times, sync, copy };
+        let mut candidate = Candidate { cut, parts, times, entries: Vec::new(), sync, copy };
         let mut key = devices;
         key.sort_unstable();
         let known = self.best.get(&(key.clone(), cut));
         if known.is_none_or(|known| candidate.total() < known.total()) {
+            let entry = |part: &StagePart| self.entry(part.device, &part.part);
+            candidate.entries = candidate.parts.iter().map(entry).collect();
             self.best.insert((key, cut), candidate);
         }
     }
@@ -116,14 +131,17 @@ impl Space<'_> {
     }
 
     /// T_sync: from home to the slowest device and back, plus the time that home adds because the
-    /// inputs of its next job come from another device.
+    /// inputs of its next job come from another device. Where home computes a part, too, the devices of the other parts may account
+    /// for their way back, which then passes beside home's own part.
     fn sync_time(&self, devices: &[DeviceId]) -> Duration {
         if devices == [self.home] {
             return Duration::ZERO;
         }
         let way = |from, to| self.cost.sync_time(Crossing { from, to });
         let both = devices.iter().map(|d| way(self.home, *d) + way(*d, self.home));
-        both.max().unwrap_or_default() + entry_time(self.cost, self.home, &self.batch)
+        let buffers = self.graph.writes(self.nodes.clone()).len();
+        let border = Border { buffers, shared: devices.contains(&self.home) };
+        both.max().unwrap_or_default() + entry_time(self.cost, self.home, &self.batch, border)
     }
 
     /// T_copy: each value that later blocks read is read and written once.

@@ -10,7 +10,7 @@ use lapwing_kernels::part::Part;
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::stage::{Stage, StagePart};
-use crate::time::Job;
+use crate::time::{Border, Job};
 
 /// Bytes read and written to merge the parts of a divided stage.
 pub(crate) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
@@ -32,19 +32,44 @@ pub fn stage_merge_bytes(graph: &Graph, stage: &Stage, batch: &Batch) -> u64 {
     }
 }
 
+/// How a job begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Its inputs come from another device.
+    pub(crate) crossed: bool,
+    /// What passes between devices before it.
+    pub(crate) border: Border,
+    /// Its rows, output channels and static graphs.
+    pub(crate) part: Part,
+}
+
+impl Default for Entry {
+    fn default() -> Entry {
+        Entry { crossed: false, border: Border::NONE, part: Part::WHOLE }
+    }
+}
+
 /// Submission time: that of a job without nodes.
 pub(crate) fn submit_time(
     cost: &dyn CostModel,
     device: DeviceId,
     batch: &Batch,
-    crossed: bool,
+    entry: Entry,
 ) -> Duration {
-    let part = &Part::WHOLE;
-    cost.job_time(device, &Job { first: 0, end: 0, part, batch, crossed, queued: false })
+    let Entry { crossed, border, part } = &entry;
+    let (crossed, border) = (*crossed, *border);
+    cost.job_time(device, &Job { first: 0, end: 0, part, batch, crossed, border, queued: false })
 }
 
 /// Time that a device adds to a job because its inputs come from another device.
-pub(crate) fn entry_time(cost: &dyn CostModel, device: DeviceId, batch: &Batch) -> Duration {
-    let submit = |crossed| submit_time(cost, device, batch, crossed);
-    submit(true).saturating_sub(submit(false))
+pub(crate) fn entry_time(
+    cost: &dyn CostModel,
+    device: DeviceId,
+    batch: &Batch,
+    border: Border,
+) -> Duration {
+    let submit = |crossed, border| {
+        submit_time(cost, device, batch, Entry { crossed, border, part: Part::WHOLE })
+    };
+    submit(true, border).saturating_sub(submit(false, Border::NONE))
 }

@@ -15,11 +15,11 @@ use crate::device::DeviceId;
 use crate::error::PlanError;
 use crate::registry::Parameter;
 use crate::route::Route;
-use crate::solve::candidate::{Candidate, Cut, Solution};
+use crate::solve::candidate::{Candidate, Solution};
 use crate::solve::solver::{Problem, Solver};
-use crate::solve::terms::{entry_time, submit_time};
+use crate::solve::terms::{Entry, entry_time, submit_time};
 use crate::stage::{Stage, StageWork};
-use crate::time::Crossing;
+use crate::time::{Border, Crossing};
 
 /// Hetero-tensor of HeteroLLM (arXiv 2501.14794). Each block of matmuls is divided as the solver
 /// proposes, unless the gain is too small; each other block runs undivided. The route minimises the
@@ -103,7 +103,7 @@ impl Strategy for TensorLevel {
         let solutions: Vec<Arc<Solution>> =
             blocks.iter().map(|block| self.solution(input, shape, block)).collect();
         let choices: Vec<Vec<&Candidate>> =
-            solutions.iter().map(|solution| worthwhile(solution, self.gain)).collect();
+            solutions.iter().map(|solution| solution.worthwhile(self.gain)).collect();
         let batch = input.batch(shape);
         let finder = PathFinder { input, batch: &batch, home: home(input) };
         let path = finder.shortest(&choices);
@@ -129,17 +129,6 @@ impl Strategy for TensorLevel {
         );
         Route::new(stages, reason, Some(total), input.route_for(shape))
     }
-}
-
-/// Undivided candidates, and cuts that gain at least this factor.
-fn worthwhile(solution: &Solution, gain: f64) -> Vec<&Candidate> {
-    let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
-    let whole = solution.candidates.iter().find(is_whole).map(Candidate::total);
-    let gains = |candidate: &&Candidate| {
-        let cut = candidate.total().as_secs_f64() * gain;
-        whole.is_none_or(|whole| cut <= whole.as_secs_f64())
-    };
-    solution.candidates.iter().filter(|c| is_whole(c) || gains(c)).collect()
 }
 
 fn distinct(solutions: &[Arc<Solution>]) -> impl Iterator<Item = &Arc<Solution>> {
@@ -249,13 +238,18 @@ impl PathFinder<'_> {
         let cost = self.input.cost;
         let slowest = candidate.parts.iter().zip(&candidate.times).map(|(part, time)| {
             let device = part.device;
-            let entry = entry_time(cost, device, self.batch);
-            let bare = if device == self.home { *time } else { time.saturating_sub(entry) };
+            // What the candidate's time has, and what it has after the block before it.
+            let one = Border { buffers: 1, shared: false };
+            let away = entry_time(cost, device, self.batch, one);
+            let border = Border { shared: before.is_none(), ..one };
+            let entry = entry_time(cost, device, self.batch, border);
+            let bare = if device == self.home { *time } else { time.saturating_sub(away) };
             if is_first || (before == Some(device) && candidate.parts.len() > 1) {
                 bare
             } else if before == Some(device) {
                 // Both blocks are one stage, with one submission.
-                bare.saturating_sub(submit_time(cost, device, self.batch, false))
+                let entry = Entry { part: part.part.clone(), ..Entry::default() };
+                bare.saturating_sub(submit_time(cost, device, self.batch, entry))
             } else {
                 let from = before.unwrap_or_else(|| self.another(device));
                 bare + entry + cost.sync_time(Crossing { from, to: device })

@@ -25,7 +25,7 @@ use crate::drive::modelled::{self, SegmentKind};
 use crate::drive::wait::{Cores, Waiter};
 use lapwing_plan::array::GraphSize;
 use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
-use lapwing_plan::time::Job;
+use lapwing_plan::time::{Border, Job};
 
 /// A device under measurement.
 pub(super) struct DeviceBench<'a> {
@@ -256,6 +256,7 @@ impl<'a> DeviceBench<'a> {
                 part: job.part,
                 batch: &job.payload.batch,
                 crossed: job.link.crossed,
+                border: Border::NONE,
                 queued: job.link.queued,
             };
             let segments = modelled::segments(&**time, &modelled, log.steps.0);

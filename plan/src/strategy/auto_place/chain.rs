@@ -16,7 +16,7 @@ use crate::strategy::options::OrderSwap;
 use crate::strategy::order::Matmuls;
 use crate::strategy::route_builder::RouteBuilder;
 use crate::strategy::sizes;
-use crate::time::{Crossing, Job};
+use crate::time::{Border, Crossing, Job};
 
 /// The blocks of the graph, in order.
 pub(super) struct Chain<'a> {
@@ -116,7 +116,8 @@ impl<'a> Chain<'a> {
     fn time(&self, stage: &Stage, crossed: bool) -> Duration {
         let (first, end, batch) = (stage.nodes.start, stage.nodes.end, &self.batch);
         let of = &stage.parts[0];
-        let job = Job { first, end, part: &of.part, batch, crossed, queued: false };
+        let border = Border::entering(self.input.graph, first..end, crossed);
+        let job = Job { first, end, part: &of.part, batch, crossed, border, queued: false };
         self.input.cost.job_time(of.device, &job)
     }
 

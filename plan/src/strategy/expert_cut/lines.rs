@@ -7,10 +7,10 @@ use super::division::{Chunks, Division, Line, divide};
 use super::{experts, has_room, rest};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
-use crate::solve::terms::submit_time;
+use crate::solve::terms::{Entry, submit_time};
 use crate::strategy::auto_place::{PROMPT_PER_STEP, request};
 use crate::strategy::interface::PlanInput;
-use crate::time::{Crossing, Job};
+use crate::time::{Border, Crossing, Job};
 
 /// What a division of experts is chosen by.
 pub(super) struct Lines<'a> {
@@ -62,11 +62,12 @@ impl<'a> Lines<'a> {
         let (cost, batch) = (self.input.cost, self.input.batch(shape));
         let (from, to) = (self.other, device);
         let crossed = from != to;
-        let submit = submit_time(cost, device, &batch, crossed);
+        let submit = submit_time(cost, device, &batch, Entry { crossed, ..Entry::default() });
         let mut line = Line::default();
         for (node, _) in experts(self.input.graph) {
             let (first, end, part) = (node, node + 1, &Part::WHOLE);
-            let job = Job { first, end, part, batch: &batch, crossed, queued: false };
+            let border = Border::entering(self.input.graph, first..end, crossed);
+            let job = Job { first, end, part, batch: &batch, crossed, border, queued: false };
             let whole = cost.job_time(device, &job).saturating_sub(submit);
             // A unit is as large a part of every layer.
             line.each += whole.as_nanos() as f64 / count as f64;
