@@ -28,6 +28,7 @@ mod machine;
 mod names;
 pub mod plot;
 mod processors;
+mod products;
 pub mod published;
 mod repeated;
 mod reproduce;

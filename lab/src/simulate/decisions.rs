@@ -1,26 +1,23 @@
-//! Single matmuls: their time in isolation, and how the solver divides them.
+//! How `tensor-level` divides single matmuls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, GraphKey, ModelId};
-use lapwing_kernels::formats::DType;
-use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-use lapwing_kernels::op::Op;
+use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
-use lapwing_plan::Phase;
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_plan::solve::{Candidate, Cut, Problem, Solution, Solver};
-use lapwing_plan::strategy::{ChunkShape, PlanInput};
+use lapwing_plan::strategy::{PlanInput, TensorLevel};
 use lapwing_plan::time::{Border, Job};
 use lapwing_plan::{DeviceId, device_of};
 use serde::Serialize;
 
 use super::error::SimulateError;
-use super::published::{CutKind, Product, PublishedDecision};
+use super::products::{KINDS, PRODUCT, graph, shape};
+use super::published::{CutKind, PublishedDecision};
 use super::scenario::Scenario;
 
-/// A published decision and the solver's decision.
+/// A published decision, and that of the strategy `tensor-level`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
     /// The matmul, as `[outputs,inputs]`.
@@ -29,10 +26,13 @@ pub struct Decision {
     pub tokens: String,
     /// The published decision.
     pub paper: String,
-    /// The solver's decision; for a range, at its ends and at a length between.
+    /// The strategy's decision; for a range, at its ends and at a length between. A cut that gains less than
+    /// [`TensorLevel::GAIN`] is none.
     pub model: String,
-    /// Whether both agree: the same kind of cut, with shares that differ by at most a seventh.
+    /// Whether both agree at every length: the same kind of cut, with shares that differ by at most a seventh.
     pub same: bool,
+    /// Number of lengths at which they agree, and of all.
+    pub lengths: [usize; 2],
     /// Relative extra time of the published decision by our model; for a range, the maximum. `None` if
     /// both agree, or if our graphs have no such cut.
     pub longer: Option<f64>,
@@ -40,85 +40,9 @@ pub struct Decision {
     pub reason: String,
 }
 
-/// The matmul's node; the node before it makes its input.
-const PRODUCT: usize = 1;
-/// The processors; the first one has the values.
-const KINDS: [DeviceKind; 2] = [DeviceKind::Gpu, DeviceKind::Npu];
 /// Largest difference of two shares that count as equal: the solver divides on a grid of 256 outputs,
 /// while published ratios consist of small integers.
 const SHARE_TOLERANCE: f64 = 1.0 / 7.0;
-
-/// A graph of one matmul.
-fn graph(n: usize, k: usize) -> Arc<Graph> {
-    let mut graph = Graph::default();
-    let mut weight = |name: &str, rows, cols| {
-        graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::Q4_0 })
-    };
-    let (table, weight) = (weight("input", 1, k), weight("product", n, k));
-    let mut push = |op, inputs: &[_], width| {
-        graph.push(NewNode { op, inputs, width, layer: None, role: "product" })
-    };
-    let x = push(Op::Embed { table, scale: 1.0 }, &[], k);
-    push(Op::MatMul { weight, bias: None }, &[x], n);
-    Arc::new(graph)
-}
-
-fn shape(m: usize) -> ChunkShape {
-    let phase = if m == 1 { Phase::Decode } else { Phase::Prefill };
-    ChunkShape { phase, rows: m, selected: 1, context: 0, prompt: m }
-}
-
-/// Time of a matmul measured as in HeteroInfer's Table 3, in isolation, in µs.
-pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
-    let (kind, us) = queued_us(soc, product)?;
-    let sync = match kind {
-        DeviceKind::Gpu => soc.value("sync.slow").unwrap_or_default(),
-        _ => 0.0,
-    };
-    Ok(us + sync + product.constant_us)
-}
-
-/// Bandwidth in GB/s: bytes of a matmul's weights divided by its time in a running queue.
-pub(super) fn gb_per_s(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
-    let WeightBits::Fixed(bits) = WeightBits::default() else { return Ok(f64::NAN) };
-    let bytes = product.n as f64 * product.k as f64 * bits / 8.0;
-    Ok(bytes / queued_us(soc, product)?.1 / 1e3)
-}
-
-/// Time of a matmul in a running queue, in µs.
-fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), SimulateError> {
-    let Product { device, n, k, m, straight, .. } = product;
-    let kind = KINDS.into_iter().find(|kind| kind.name() == device);
-    let kind = kind.ok_or_else(|| SimulateError::Published {
-        reason: format!("matmuls cannot be measured on '{device}'; it must be gpu or npu"),
-    })?;
-    let workload = Workload { graph: graph(*n, *k), bits: WeightBits::default() };
-    let times = soc.times(&[kind], &workload, SyncMode::Slow);
-    let mut part = Part::WHOLE;
-    if kind == DeviceKind::Npu {
-        let order = if *straight { OperandOrder::Straight } else { OperandOrder::Swapped };
-        part = Part { graphs: vec![*m], order, ..Part::WHOLE };
-    }
-    let batch = shape(*m).batch();
-    let (first, end) = (PRODUCT, PRODUCT + 1);
-    let job = Job { first, end, part: &part, batch: &batch, crossed: false, border: Border::NONE, queued: true };
-    Ok((kind, times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6))
-}
-
-/// Time to prepare the graphs of one layer for a prompt of that many rows, in ms. Graphs have
-/// multiples of [`Share::ALIGN`] rows.
-pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 {
-    let workload = Workload { graph: Arc::clone(graph), bits: WeightBits::default() };
-    let times = soc.times(&[DeviceKind::Npu], &workload, SyncMode::Fast);
-    let layer = |node: &usize| graph.nodes()[*node].layer == Some(0);
-    let nodes: Vec<usize> = (0..graph.nodes().len()).filter(layer).collect();
-    let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return 0.0 };
-    let (features, order) = (Share::WHOLE, OperandOrder::Swapped);
-    let rows = rows.next_multiple_of(Share::ALIGN);
-    let key =
-        GraphKey { model: ModelId::default(), nodes: *first..last + 1, features, rows, order };
-    times[0].prepare_time(&key).as_secs_f64() * 1e3
-}
 
 /// The solver's decision for each published one.
 pub(super) fn decide(
@@ -138,12 +62,11 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
     };
     let mut decided: Vec<String> = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
-    let mut same = !m.is_empty();
+    let mut agreed = 0;
     let mut longer: Option<f64> = None;
     for rows in m {
         let solution = solve(soc, *n, *k, *rows);
-        let Some(best) = solution.best() else {
-            same = false;
+        let Some(best) = chosen(&solution) else {
             reasons.push(format!("at {rows}, the solver finds no candidate"));
             continue;
         };
@@ -159,20 +82,46 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
                 (Some(most), Some(share)) => Some(most.max(share)),
                 (most, share) => most.or(share),
             };
-            reasons.push(format!("{at}{reason}"));
+            let bound = beyond_launch(soc, published, *rows);
+            reasons.push(format!("{at}{reason}{bound}"));
         } else if reasons.is_empty() && *rows == m[0] {
             reasons.push(best.to_string());
         }
-        same &= matches;
+        agreed += usize::from(matches);
     }
     Decision {
         product: format!("[{n},{k}]"),
         tokens,
         paper: published.published.clone(),
         model: decided.join(" / "),
-        same,
+        same: agreed == m.len() && agreed > 0,
+        lengths: [agreed, m.len()],
         longer,
         reason: reasons.join("; "),
+    }
+}
+
+/// What the strategy does.
+fn chosen(solution: &Solution) -> Option<&Candidate> {
+    solution.worthwhile(TensorLevel::GAIN).first().copied()
+}
+
+/// Longest launch of a graph, in µs: the constant of an isolated graph of one row in Table 3.
+const LAUNCH_MAX: f64 = 160.0;
+
+/// Whether some launch that the published numbers allow gives the published decision.
+fn beyond_launch(soc: &Soc, published: &PublishedDecision, rows: usize) -> String {
+    let PublishedDecision { n, k, .. } = published;
+    let gives = |launch: &f64| {
+        let mut soc = soc.clone();
+        let set = soc.set("npu.launch", *launch);
+        let solution = solve(&soc, *n, *k, rows);
+        set.is_ok() && chosen(&solution).is_some_and(|found| is_same(found, published))
+    };
+    let launches: Vec<f64> = (0..=8).map(|eighths| LAUNCH_MAX / 8.0 * f64::from(eighths)).collect();
+    match launches.iter().find(|launch| gives(launch)) {
+        Some(launch) => format!("; the published decision with a launch of {launch:.0} µs"),
+        None => format!("; no launch of up to {LAUNCH_MAX:.0} µs gives the published decision"),
     }
 }
 
@@ -236,7 +185,7 @@ fn explain(
     published: &PublishedDecision,
     rows: usize,
 ) -> (Option<f64>, String) {
-    let Some(best) = solution.best() else { return (None, String::new()) };
+    let Some(best) = chosen(solution) else { return (None, String::new()) };
     let ours = describe(best, published.n);
     let us = |time: Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
     let of = |theirs: Duration| {
@@ -285,7 +234,15 @@ fn row_cut(soc: &Soc, published: &PublishedDecision, rows: usize, share: f64) ->
         };
         let part = Part { features, graphs, order, ..Part::WHOLE };
         let crossed = KINDS[device] != DeviceKind::Gpu;
-        let job = Job { first, end, part: &part, batch: &batch, crossed, border: Border::NONE, queued: false };
+        let job = Job {
+            first,
+            end,
+            part: &part,
+            batch: &batch,
+            crossed,
+            border: Border::NONE,
+            queued: false,
+        };
         times[device].run_time(&job)
     };
     [(0, share), (1, 1.0 - share)].into_iter().map(time).max().unwrap_or_default()

@@ -51,7 +51,7 @@ impl Published {
             if rows[..at].iter().any(|other| other.id == *id) {
                 return Err(wrong(format!("row '{id}' is given twice")));
             }
-            let of_product = matches!(row.quantity, Quantity::AloneUs | Quantity::ProductGbPerS);
+            let of_product = row.quantity.is_of_product();
             let sources = [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
             if sources.iter().filter(|given| **given).count() != 1 {
                 return Err(wrong(format!("row '{id}' must have one of run, product and graphs")));
@@ -61,7 +61,7 @@ impl Published {
                 || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
             {
                 return Err(wrong(format!(
-                    "row '{id}': the quantity of a product is alone_us or product_gb_per_s, that of graphs preparation_ms"
+                    "row '{id}': the quantity of a product is alone_us, product_gb_per_s, launch_us or entry_us, that of graphs preparation_ms"
                 )));
             }
             if row.published.is_some() == (row.role == Role::HeldBack) {
@@ -71,6 +71,9 @@ impl Published {
             }
             if row.published.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
                 return Err(wrong(format!("row '{id}': published must be a positive number")));
+            }
+            if !(row.spread.is_finite() && row.spread > 0.0) {
+                return Err(wrong(format!("row '{id}': spread must be a positive number")));
             }
             if row.prompts.is_empty() != row.over.is_none() {
                 return Err(wrong(format!(

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lapwing_actors::simulate::OwnDevice;
 use lapwing_plan::strategy::Strategies;
 
-use super::decisions;
 use super::error::SimulateError;
+use super::products;
 use super::published::{Over, Product, Quantity, Row, Run};
 use super::scenario::Choice;
 use super::scenario::Scenario;
@@ -32,16 +32,13 @@ impl fmt::Debug for Runs {
 impl Scenario {
     /// A quantity of a single matmul.
     fn product(&self, product: &Product, quantity: Quantity) -> Result<f64, SimulateError> {
-        match quantity {
-            Quantity::ProductGbPerS => decisions::gb_per_s(self.soc()?, product),
-            _ => decisions::alone_us(self.soc()?, product),
-        }
+        products::quantity(self.soc()?, product, quantity)
     }
 
     /// Time to prepare the graphs of one layer for that many rows, in ms.
     fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
         let graph = Arc::new(self.load_model()?.0.graph);
-        Ok(decisions::preparation_ms(self.soc()?, &graph, rows))
+        Ok(products::preparation_ms(self.soc()?, &graph, rows))
     }
 }
 
@@ -145,7 +142,11 @@ impl Quantity {
             Quantity::PrefillJ => run.prefill_j,
             Quantity::MakespanMs => Some(run.makespan_ms),
             Quantity::DecodeGbPerS => run.decode_gb_per_s,
-            Quantity::AloneUs | Quantity::ProductGbPerS => None,
+            Quantity::FramesPerSecond => run.frames_per_second,
+            Quantity::AloneUs
+            | Quantity::ProductGbPerS
+            | Quantity::LaunchUs
+            | Quantity::EntryUs => None,
         }
     }
 }

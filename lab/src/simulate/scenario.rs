@@ -205,6 +205,9 @@ impl Scenario {
         scenario.fast_sync = run.fast_sync;
         scenario.order_swap = run.order_swap;
         scenario.chunk = run.chunk.or(self.chunk);
+        if let Some(devices) = &run.device {
+            scenario.set("device", devices)?;
+        }
         scenario.set("interference", run.interference.as_deref().unwrap_or("none"))?;
         Ok(scenario)
     }

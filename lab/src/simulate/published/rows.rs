@@ -60,9 +60,22 @@ pub enum Quantity {
     AloneUs,
     /// Bandwidth of a matmul: bytes of its weights divided by its time in a running queue, in GB/s.
     ProductGbPerS,
+    /// Time before a matmul in a running queue, in µs.
+    LaunchUs,
+    /// The time that is added to it if its input comes from another processor, in µs.
+    EntryUs,
+    /// Frames per second of the game.
+    FramesPerSecond,
 }
 
 impl Quantity {
+    /// Whether it is taken from a single matmul.
+    pub fn is_of_product(self) -> bool {
+        let of =
+            [Quantity::AloneUs, Quantity::ProductGbPerS, Quantity::LaunchUs, Quantity::EntryUs];
+        of.contains(&self)
+    }
+
     /// Its unit; ratios have none.
     pub fn unit(self) -> &'static str {
         match self {
@@ -73,7 +86,8 @@ impl Quantity {
             | Quantity::MakespanMs => "ms",
             Quantity::PrefillW | Quantity::DecodeW => "W",
             Quantity::PrefillJ => "J",
-            Quantity::AloneUs => "µs",
+            Quantity::AloneUs | Quantity::LaunchUs | Quantity::EntryUs => "µs",
+            Quantity::FramesPerSecond => "frames/s",
             Quantity::DecodeGbPerS | Quantity::ProductGbPerS => "GB/s",
         }
     }
@@ -108,6 +122,9 @@ pub struct Row {
     pub quantity: Quantity,
     /// The published number; `None` if it is held back.
     pub published: Option<f64>,
+    /// Relative standard error of a pin: of its rounding, or of what is not known about how it was measured.
+    #[serde(default = "spread")]
+    pub spread: f64,
     /// Its role.
     pub role: Role,
     /// Its source.
@@ -162,6 +179,8 @@ pub struct Run {
     pub interference: Option<String>,
     /// Rows of a chunk.
     pub chunk: Option<usize>,
+    /// Devices that compute, joined by `+`; those of the scenario if it is not given.
+    pub device: Option<String>,
 }
 
 /// The model of most published numbers.
@@ -169,6 +188,10 @@ pub(in crate::simulate) const MODEL: &str = "llama-3-8b";
 
 fn model() -> String {
     MODEL.to_owned()
+}
+
+fn spread() -> f64 {
+    0.01
 }
 
 fn yes() -> bool {
