@@ -186,10 +186,10 @@ fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<S
     };
     let text = format!(
         "Both processors compute parts of one matmul, so each must learn when the other is done: \
-            by draining the queues of both, which takes {:.0} µs, or by polling a flag, which \
+            by copies, each of which drains a queue and takes {:.0} µs, or by polling a flag, which \
             takes {:.1} µs. The longer the matmuls, the less it matters; decode is so short that \
             synchronisation dominates it.",
-        base.soc()?.value("sync.slow")? * base.soc()?.value("sync.queues")?,
+        base.soc()?.value("sync.copy")?,
         base.soc()?.value("sync.fast")?
     );
     Ok(section("Fast synchronisation", text, plot.svg()))

@@ -100,7 +100,7 @@ pub(crate) struct ScenarioArgs {
     #[arg(short, long, value_name = "N", default_value = "0")]
     seed: u64,
 
-    /// Change numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, for devices,
+    /// Change numbers of the processors, as in sync.copy=2x,gpu.bandwidth=50 or, for devices,
     /// gpu.gflops=2x; may be repeated
     #[arg(long, value_name = "NUMBER=VALUE,…")]
     set: Vec<String>,

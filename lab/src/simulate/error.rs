@@ -30,7 +30,7 @@ pub enum SimulateError {
         expected: String,
     },
     /// A change is not written KEY=VALUE.
-    #[error("invalid change '{text}': write KEY=VALUE, as in sync.slow=2x or strategy=pipe")]
+    #[error("invalid change '{text}': write KEY=VALUE, as in sync.copy=2x or strategy=pipe")]
     NoChange {
         /// The text.
         text: String,

@@ -106,7 +106,7 @@ impl Measured<'_> {
     /// queue.
     fn alone_us(&self, soc: &Soc) -> f64 {
         let sync = match self.kind {
-            DeviceKind::Gpu => soc.at("sync.slow"),
+            DeviceKind::Gpu => soc.at("sync.copy") + soc.at("gpu.submit_empty"),
             _ => 0.0,
         };
         self.queued() + sync + self.product.constant_us

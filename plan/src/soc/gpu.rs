@@ -7,7 +7,7 @@ use lapwing_kernels::op::Op;
 
 use super::description::Soc;
 use super::groups::WeightShape;
-use super::times::{NodeTime, NonMatmulRates, Products, Shared, nanos, node_load};
+use super::times::{NodeTime, NonMatmulRates, Products, Shared, Wait, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
 /// The GPU.
@@ -92,14 +92,15 @@ impl GpuTimes {
 
 impl TimeModel for GpuTimes {
     /// Synchronisation includes the submission. A submission to a busy queue is hidden, and so is one
-    /// that the host queues in advance, since it knows the route.
+    /// that the host queues in advance, since it knows the route. After copies, its queue is empty.
     fn overhead(&self, job: &Job<'_>) -> Duration {
-        match self.shared.sync_time(job) {
-            Some(sync) => sync,
-            None if job.first == 0 && job.end > 0 && !job.queued => {
+        match self.shared.sync(job) {
+            Wait::Polled(fast) => fast,
+            Wait::Copied(copies) => copies + self.submit_empty,
+            Wait::None if job.first == 0 && job.end > 0 && !job.queued => {
                 self.submit_empty + self.submit_queued
             }
-            None => Duration::ZERO,
+            Wait::None => Duration::ZERO,
         }
     }
 

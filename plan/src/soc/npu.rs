@@ -117,7 +117,7 @@ impl NpuTimes {
 
 impl TimeModel for NpuTimes {
     fn overhead(&self, job: &Job<'_>) -> Duration {
-        self.shared.sync_time(job).unwrap_or(Duration::ZERO) + self.submit
+        self.shared.second(job) + self.submit
     }
 
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {

@@ -9,7 +9,7 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::ops::Reads;
 use lapwing_kernels::part::Part;
 
-use super::description::{Soc, micros};
+use super::description::Soc;
 use super::groups::{Groups, WeightShape};
 use super::workload::{SyncMode, WeightBits, Workload};
 use crate::shape::rows_of;
@@ -23,7 +23,8 @@ pub(super) struct Shared {
     /// Bits per weight of each weight matrix.
     bits: Vec<f64>,
     sync: SyncMode,
-    slow: Duration,
+    /// A copy call of slow synchronisation.
+    copy: Duration,
     fast: Duration,
     /// Bytes moved per value of an element-wise op.
     element_bytes: f64,
@@ -42,20 +43,35 @@ impl Shared {
             groups: Groups::new(&graph),
             bits: bits.collect(),
             sync,
-            slow: micros(soc.at("sync.slow") * soc.at("sync.queues")),
+            copy: soc.micros("sync.copy"),
             fast: soc.micros("sync.fast"),
             element_bytes: soc.at("memory.element_bytes"),
             graph,
         }
     }
 
-    /// Synchronisation before a job, if it needs one. With slow synchronisation, every part of a
-    /// divided stage waits: one thread drains the queue and then submits all parts.
-    pub(super) fn sync_time(&self, job: &Job<'_>) -> Option<Duration> {
-        let is_cut = !job.part.is_whole();
+    /// Synchronisation before a job.
+    ///
+    /// Fast: the host polls a flag of the producer and submits.
+    ///
+    /// Slow: one host thread copies each buffer that crosses, one after another, before it submits any part of the stage.
+    pub(super) fn sync(&self, job: &Job<'_>) -> Wait {
         match self.sync {
-            SyncMode::Fast => job.crossed.then_some(self.fast),
-            SyncMode::Slow => (job.crossed || is_cut).then_some(self.slow),
+            SyncMode::Fast if !job.crossed => Wait::None,
+            SyncMode::Fast => Wait::Polled(self.fast),
+            SyncMode::Slow => {
+                let buffers = u32::try_from(job.border.buffers).unwrap_or(u32::MAX);
+                if buffers == 0 { Wait::None } else { Wait::Copied(self.copy * buffers) }
+            }
+        }
+    }
+
+    /// Synchronisation of a processor that is the second one of every cut.
+    pub(super) fn second(&self, job: &Job<'_>) -> Duration {
+        match self.sync(job) {
+            Wait::None => Duration::ZERO,
+            Wait::Polled(fast) => fast,
+            Wait::Copied(copies) => copies,
         }
     }
 
@@ -167,6 +183,17 @@ impl Shared {
         };
         NodeTime::of(0.0, self.element_bytes(job, node, rows), rates)
     }
+}
+
+/// How a job synchronises with the devices that computed its inputs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    /// Not at all.
+    None,
+    /// By polling a flag, in this time.
+    Polled(Duration),
+    /// By copies, which end with an empty queue.
+    Copied(Duration),
 }
 
 /// Products with weights.
