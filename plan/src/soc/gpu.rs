@@ -92,9 +92,11 @@ impl GpuTimes {
 
 impl TimeModel for GpuTimes {
     /// Synchronisation includes the submission. A submission to a busy queue is hidden, and so is one
-    /// that the host queues in advance, since it knows the route. After copies, its queue is empty.
+    /// that the host queues in advance, since it knows the route. After a cut, the GPU waited for the other part beside its own:
+    /// the order of its queue is all that is left. After copies, its queue is empty.
     fn overhead(&self, job: &Job<'_>) -> Duration {
         match self.shared.sync(job) {
+            Wait::Polled(_) if job.border.shared => Duration::ZERO,
             Wait::Polled(fast) => fast,
             Wait::Copied(copies) => copies + self.submit_empty,
             Wait::None if job.first == 0 && job.end > 0 && !job.queued => {

@@ -52,7 +52,8 @@ impl Shared {
 
     /// Synchronisation before a job.
     ///
-    /// Fast: the host polls a flag of the producer and submits.
+    /// Fast: the host polls a flag of the producer and submits. The second processor of a cut does so once more at its end, for the
+    /// way back, which passes beside the first processor's own part.
     ///
     /// Slow: one host thread copies each buffer that crosses, one after another, before it submits any part of the stage.
     pub(super) fn sync(&self, job: &Job<'_>) -> Wait {
@@ -70,7 +71,8 @@ impl Shared {
     pub(super) fn second(&self, job: &Job<'_>) -> Duration {
         match self.sync(job) {
             Wait::None => Duration::ZERO,
-            Wait::Polled(fast) => fast,
+            Wait::Polled(fast) if job.part.is_whole() => fast,
+            Wait::Polled(fast) => fast * 2,
             Wait::Copied(copies) => copies,
         }
     }

@@ -223,7 +223,9 @@ impl Sharing {
         let run = self.lanes[lane].as_mut()?;
         let usage = &mut self.usage.devices[lane];
         if run.kind() == Some(SegmentKind::Overhead) && run.ran.delivery.crossed() {
-            usage.spinning = usage.spinning + self.env.spin.min(now.since(run.began));
+            // The second processor of a cut polls on its way back, too.
+            let polls = if run.ran.delivery.part().part.is_whole() { 1 } else { 2 };
+            usage.spinning = usage.spinning + (self.env.spin * polls).min(now.since(run.began));
         }
         run.leave(now);
         if !run.is_over() {
