@@ -34,7 +34,8 @@ pub struct NpuTimes {
     /// B_n, in GB/s.
     bandwidth: f64,
     others: NonMatmulRates,
-    submit: Duration,
+    /// Launch of a graph.
+    launch: Duration,
     /// Time to prepare four graphs for 135 and for 1000 rows, in ms.
     prepare: (f64, f64),
 }
@@ -55,7 +56,7 @@ impl NpuTimes {
                 bandwidth: soc.at("npu.element_bandwidth"),
                 element_kernel: 0.0,
             },
-            submit: soc.micros("npu.submit"),
+            launch: soc.micros("npu.launch"),
             prepare: (soc.at("npu.prepare_short"), soc.at("npu.prepare_long")),
         }
     }
@@ -117,7 +118,8 @@ impl NpuTimes {
 
 impl TimeModel for NpuTimes {
     fn overhead(&self, job: &Job<'_>) -> Duration {
-        self.shared.second(job) + self.submit
+        let graphs = u32::try_from(job.part.graphs.len()).unwrap_or(u32::MAX);
+        self.shared.second(job) + self.launch.saturating_mul(graphs.max(1))
     }
 
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {

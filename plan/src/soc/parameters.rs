@@ -56,7 +56,7 @@ pub const PARAMETERS: &[Parameter] = &[
         Rate,
         "memory bandwidth of element-wise ops in static graphs",
     ),
-    number("npu.submit", "us", MICROS, "submission of a graph in a running queue"),
+    number("npu.launch", "us", MICROS, "L: launch of a graph in a running queue"),
     number("npu.prepare_short", "ms", MILLIS, "preparation of four graphs for 135 rows"),
     number("npu.prepare_long", "ms", MILLIS, "preparation of four graphs for 1000 rows"),
     number("cpu.rate", "TFLOP/s", Rate, "rate of matmuls and attention"),
