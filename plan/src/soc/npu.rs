@@ -61,13 +61,12 @@ impl NpuTimes {
         }
     }
 
-    /// Time of a matmul in a graph of M rows. The aspect ratio r of the streamed operand is N/K of the
-    /// whole weight in swapped order, which a row cut does not change, and M'/K in straight order.
+    /// Time of a matmul in a graph of M rows. The streamed operand has r rows for each of its columns: N/K of the whole weight in
+    /// swapped order, which a row cut does not change, and M'/K in straight order.
     ///
-    /// * M = 1: N·K·b/8 / (B_n · min(1, r)) with r = N/K, bound by reading the weights;
+    /// * M = 1: N·K·b/8 / (B_n · min(1, N/K)), bound by reading the weights in either order;
     /// * r ≥ 1: 2·N·K·M' / F_n, with M' = M padded to the array;
-    /// * r < 1, swapped: 2·N·K·(M' + M0) / (F_d · max(r, floor)), but never faster than r = 1;
-    /// * r < 1, straight: 2·N·K·M' / (F_n · max(r, floor)).
+    /// * r < 1: 2·N·K·(M' + M0) / (F_d · max(r, floor)), but never faster than r = 1.
     fn matmul(&self, shape: WeightShape, rows: usize, order: OperandOrder) -> NodeTime {
         let weights = shape.outputs * shape.inputs;
         if weights == 0.0 || rows == 0 {
@@ -81,15 +80,16 @@ impl NpuTimes {
         }
         let padded = rows.next_multiple_of(self.tile) as f64;
         let time = |rows: f64, rate: f64| 2.0 * weights * rows * 1e-3 / rate.min(self.rate_max);
+        let ratio = match order {
+            OperandOrder::Swapped => tall,
+            OperandOrder::Straight => padded / shape.inputs,
+        };
         let full = time(padded, self.rate);
-        let nanos = match order {
-            OperandOrder::Swapped if tall >= 1.0 => full,
-            OperandOrder::Swapped => {
-                let rate = self.wide_rate * tall.max(self.ratio_floor);
+        let nanos = match ratio >= 1.0 {
+            true => full,
+            false => {
+                let rate = self.wide_rate * ratio.max(self.ratio_floor);
                 time(padded + self.wide_rows, rate).max(full)
-            }
-            OperandOrder::Straight => {
-                time(padded, self.rate * (padded / shape.inputs).clamp(self.ratio_floor, 1.0))
             }
         };
         let load = NodeLoad { bytes: shape.bytes, memory_bound: false, joins: false };
