@@ -14,6 +14,7 @@ use lapwing_traces::{Analysis, Timeline};
 mod closed_forms;
 mod descriptions;
 mod figures;
+mod form;
 mod laws;
 mod own;
 mod random;

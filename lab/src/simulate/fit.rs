@@ -83,7 +83,7 @@ pub struct FittedCheck {
 
 impl Fit {
     /// Fits every pinned parameter of the scenario's preset to the pins by least squares of
-    /// ln(model / published), then again without each pin, to predict it.
+    /// ln(model / published), each divided by the pin's standard error, then again without each pin, to predict it.
     ///
     /// # Errors
     /// When there are no parameters or no pins, or a run fails.

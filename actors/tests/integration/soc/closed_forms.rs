@@ -10,19 +10,22 @@ use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use lapwing_plan::soc::{Soc, SyncMode};
-use lapwing_plan::time::{Job, TimeModel};
+use lapwing_plan::time::{Border, Job, TimeModel};
 
 use super::{near, of, run, sd8gen3, short, zero_cost};
 
 /// Sum over the kernels of a chunk of `rows` rows after `start` others, in ms, by the formulas of
-/// docs/simulation.md without the models' code.
-fn closed_form(graph: &Graph, rows: f64, start: f64) -> f64 {
+/// docs/simulation.md without the models' code, with the system's numbers.
+fn closed_form(soc: &Soc, graph: &Graph, rows: f64, start: f64) -> f64 {
+    let of = |path: &str| soc.value(path).expect(path);
+    let (bandwidth, element) = (of("gpu.bandwidth"), of("memory.element_bytes"));
     let mut nanos = 0.0;
     let mut last: Option<(usize, f64, f64)> = None;
     let kernel = |(_, n, k): (usize, f64, f64), m: f64| {
         let (w, flops) = (n * k, 2.0 * n * k * m);
-        let few = w / 2.0 / 43.3 + if m > 1.0 { flops / 365.0 } else { 0.0 };
-        (603e3 + 0.160 * w + flops / 1215.0).min(few)
+        let small = if m > 1.0 { flops / of("gpu.small_rate") / 1e3 } else { 0.0 };
+        let many = of("gpu.kernel") * 1e3 + of("gpu.weight_time") * w;
+        (many + flops / of("gpu.rate") / 1e3).min(w / 2.0 / bandwidth + small)
     };
     for node in graph.nodes() {
         let m = |selected: bool| if selected { 1.0 } else { rows };
@@ -50,10 +53,10 @@ fn closed_form(graph: &Graph, rows: f64, start: f64) -> f64 {
             Op::Attention(_) => {
                 let kv: f64 = node.inputs[1..].iter().map(|v| graph.value(*v).width as f64).sum();
                 let keys = start + rows;
-                (4.0 * rows * keys * width / 1000.0).max(2.0 * keys * kv / 43.3)
+                (4.0 * rows * keys * width / 1000.0).max(2.0 * keys * kv / bandwidth)
             }
-            Op::Embed { .. } => 1.4542 * 2.0 * width * rows / 43.3,
-            _ => 1.4542 * (inputs + width) * m(selected) / 43.3,
+            Op::Embed { .. } => element * 2.0 * width * rows / bandwidth,
+            _ => element * (inputs + width) * m(selected) / bandwidth,
         };
     }
     nanos / 1e6
@@ -71,7 +74,7 @@ fn one_device_without_synchronisation_differs_from_the_closed_form() {
             near(
                 &format!("{} {rows}", shape.name),
                 found,
-                closed_form(graph, rows as f64, 0.0),
+                closed_form(&soc, graph, rows as f64, 0.0),
                 1e-5,
             );
         }
@@ -86,7 +89,7 @@ fn decoding_on_one_device_differs_from_the_closed_form() {
         let (prompt, steps) = (300, 4);
         let options = SocOptions { decode: steps, ..of(prompt) };
         let found = run(&model, &soc, "gpu-only", &options).decode_ms.expect("steps");
-        let step = |at: usize| closed_form(&model.workload.graph, 1.0, (prompt + at) as f64);
+        let step = |at: usize| closed_form(&soc, &model.workload.graph, 1.0, (prompt + at) as f64);
         let mean = (0..steps).map(step).sum::<f64>() / steps as f64;
         near(&format!("decode of {}", shape.name), found, mean, 1e-5);
     }
@@ -125,14 +128,22 @@ impl Kernel {
         let graphs = if kind == DeviceKind::Npu { vec![rows] } else { Vec::new() };
         let part = Part { graphs, order, ..Part::WHOLE };
         let (first, end) = (self.first, self.end);
-        let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
+        let job = Job {
+            first,
+            end,
+            part: &part,
+            batch: &batch,
+            crossed: false,
+            border: Border::NONE,
+            queued: true,
+        };
         let all: Duration = (first..end).map(|node| time.node_time(&job, node)).sum();
         all.as_secs_f64() * 1e6
     }
 }
 
-/// Latencies of HeteroInfer's Table 3 to which the numbers were fitted, in µs. An isolated GPU kernel
-/// includes one slow synchronisation; an NPU kernel of one row includes 160 µs.
+/// Latencies of HeteroInfer's Table 3 to which the numbers were fitted, in µs, within the errors of these pins. An isolated GPU kernel
+/// includes one copy and the restart of its queue; an NPU kernel of one row includes 160 µs.
 #[test]
 fn a_pinned_latency_of_table_3_does_not_hold() {
     let (llama, soc) = (&ModelShape::all()[0], sd8gen3());
@@ -141,15 +152,15 @@ fn a_pinned_latency_of_table_3_does_not_hold() {
         (Kernel::new(llama, &["ffn_gate", "ffn_up"]), Kernel::new(llama, &["ffn_down"]));
     let gpu = |k: &Kernel, rows| k.time(&soc, DeviceKind::Gpu, rows, OperandOrder::Straight);
     let npu = |k: &Kernel, rows| k.time(&soc, DeviceKind::Npu, rows, OperandOrder::Swapped);
-    near("GPU [4096,4096] 128", gpu(&square, 128) + 480.0, 7306.0, 0.002);
-    near("GPU [4096,4096] 256", gpu(&square, 256) + 480.0, 10_841.0, 0.002);
-    near("GPU [4096,14336] 256", gpu(&down, 256) + 480.0, 35_231.0, 0.002);
-    near("NPU [4096,4096] 128", npu(&square, 128), 912.0, 0.04);
-    near("NPU [4096,4096] 256", npu(&square, 256), 1884.0, 0.003);
+    near("GPU [4096,4096] 128", gpu(&square, 128) + 475.0, 7306.0, 0.002);
+    near("GPU [4096,4096] 256", gpu(&square, 256) + 475.0, 10_841.0, 0.002);
+    near("GPU [4096,14336] 256", gpu(&down, 256) + 475.0, 35_231.0, 0.002);
+    near("NPU [4096,4096] 128", npu(&square, 128), 912.0, 0.03);
+    near("NPU [4096,4096] 256", npu(&square, 256), 1884.0, 0.03);
     near("NPU [4096,14336] 256", npu(&down, 256), 23_445.0, 0.002);
     near("NPU [4096,14336] 384", npu(&down, 384), 32_000.0, 0.002);
-    near("NPU [4096,4096] 1", npu(&square, 1) + 160.0, 693.0, 0.01);
-    near("NPU [28672,4096] 1", npu(&up, 1) + 160.0, 3886.0, 0.01);
+    near("NPU [4096,4096] 1", npu(&square, 1) + 160.0, 693.0, 0.03);
+    near("NPU [28672,4096] 1", npu(&up, 1) + 160.0, 3886.0, 0.03);
     near("NPU [4096,14336] 1", npu(&down, 1) + 160.0, 6506.0, 0.03);
     // The GPU hides 16 rows behind the NPU's 256 (the choice for 257 to 272), but not 32.
     assert!(gpu(&square, 16) < npu(&square, 256) && gpu(&square, 32) > npu(&square, 256));
@@ -166,6 +177,9 @@ fn an_npu_kernel_ignores_its_shape_or_its_order() {
     let flat = Kernel::new(&flat, &["ffn_down"]);
     let weights = |inputs: f64| 4096.0 * inputs;
     let (swapped, straight) = (OperandOrder::Swapped, OperandOrder::Straight);
+    let [rate, wide, fill, bandwidth] =
+        ["npu.rate", "npu.wide_rate", "npu.wide_rows", "npu.bandwidth"]
+            .map(|path| soc.value(path).expect(path));
     let npu = |soc: &Soc, k: &Kernel, rows, order| k.time(soc, DeviceKind::Npu, rows, order);
     // Equal to the nanosecond.
     let exact = |what: &str, found: f64, wanted: f64| near(what, found, wanted, 5e-6);
@@ -173,27 +187,23 @@ fn an_npu_kernel_ignores_its_shape_or_its_order() {
         let tiles = rows.next_multiple_of(32);
         let time = |k: f64, rows: f64, rate: f64| 2.0 * weights(k) * rows / rate * 1e-6;
         let m = tiles as f64;
-        exact("r = 1", npu(&soc, &square, rows, swapped), time(4096.0, m, 4.56));
+        exact("r = 1", npu(&soc, &square, rows, swapped), time(4096.0, m, rate));
+        let of = |k: f64, r: f64| time(k, m + fill, wide * r.max(1.0 / 6.0)).max(time(k, m, rate));
         let r: f64 = 4096.0 / 14_336.0;
-        let full = time(14_336.0, m, 4.56);
-        let wide = time(14_336.0, m + 95.0, 6.153 * r);
-        exact("r < 1", npu(&soc, &down, rows, swapped), wide.max(full));
-        let k = 14.0 * 4096.0;
-        let floor = time(k, m + 95.0, 6.153 / 6.0);
-        exact("floor", npu(&soc, &flat, rows, swapped), floor);
-        let r = (m / 4096.0).max(1.0 / 6.0);
-        exact("not swapped", npu(&soc, &square, rows, straight), time(4096.0, m, 4.56 * r));
+        exact("r < 1", npu(&soc, &down, rows, swapped), of(14_336.0, r));
+        exact("floor", npu(&soc, &flat, rows, swapped), of(14.0 * 4096.0, 1.0 / 14.0));
+        exact("not swapped", npu(&soc, &square, rows, straight), of(4096.0, m / 4096.0));
     }
     let bytes = |k: f64| weights(k) / 2.0 * 1e-3;
-    exact("one row", npu(&soc, &square, 1, swapped), bytes(4096.0) / 15.8);
+    exact("one row", npu(&soc, &square, 1, swapped), bytes(4096.0) / bandwidth);
     let r = 4096.0 / 14_336.0;
-    exact("one row, r < 1", npu(&soc, &down, 1, swapped), bytes(14_336.0) / (15.8 * r));
-    exact("one row, floor", npu(&soc, &flat, 1, swapped), bytes(14.0 * 4096.0) / (15.8 / 6.0));
+    exact("one row, r < 1", npu(&soc, &down, 1, swapped), bytes(14_336.0) / (bandwidth * r));
+    exact("one row, floor", npu(&soc, &flat, 1, swapped), bytes(14.0 * 4096.0) * 6.0 / bandwidth);
     soc.set("npu.wide_rate", 1000.0).expect("a number");
-    let full = 2.0 * weights(14_336.0) * 256.0 / 4.56 * 1e-6;
+    let full = 2.0 * weights(14_336.0) * 256.0 / rate * 1e-6;
     exact("never faster than r = 1", npu(&soc, &down, 256, swapped), full);
     soc.set("npu.rate", 1000.0).expect("a number");
-    exact("never faster than 10", npu(&soc, &square, 256, swapped), full / 3.5 * 0.456);
+    exact("never faster than 10", npu(&soc, &square, 256, swapped), full / 3.5 * rate / 10.0);
 }
 
 /// Keys of a window and of the chunk's own rows, however long the context is.
@@ -213,13 +223,22 @@ fn attention_with_a_window_costs_as_much_as_without() {
             batch.push(&vec![0; rows], start, Vec::new(), rows - 1..rows);
             let part = Part::WHOLE;
             let (first, end) = (node, node + 1);
-            let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
+            let job = Job {
+                first,
+                end,
+                part: &part,
+                batch: &batch,
+                crossed: false,
+                border: Border::NONE,
+                queued: true,
+            };
             time[0].node_time(&job, node).as_secs_f64() * 1e9
         })
     };
     let (windowed, full) = (times(true), times(false));
     assert_eq!((windowed[0], windowed[1]), (full[0], full[1]), "inside the window");
-    near("one row at 100 000", windowed[4], 2.0 * 4097.0 * 2048.0 / 43.3, 1e-4);
+    let bandwidth = sd8gen3().value("gpu.bandwidth").expect("a number");
+    near("one row at 100 000", windowed[4], 2.0 * 4097.0 * 2048.0 / bandwidth, 1e-4);
     near("256 rows at 100 000", windowed[3], 4.0 * 256.0 * 4352.0 * 4096.0 / 1000.0, 1e-4);
-    near("without a window", full[4], 2.0 * 100_001.0 * 2048.0 / 43.3, 1e-4);
+    near("without a window", full[4], 2.0 * 100_001.0 * 2048.0 / bandwidth, 1e-4);
 }

@@ -174,6 +174,36 @@ proptest! {
         );
     }
 
+    /// The routes stay those of the shorter time.
+    #[test]
+    fn a_longer_launch_or_copy_makes_nothing_faster(
+        shape in 0..6usize,
+        at in 0..64usize,
+        rows in 1..700usize,
+        number in 0..3usize,
+        micros in 0.0..500.0f64,
+        more in 0.0..500.0f64,
+        is_slow in proptest::bool::ANY,
+    ) {
+        let path = ["npu.launch", "sync.copy", "sync.fast"][number];
+        let (model, mut soc) = (short(&ModelShape::all()[shape]), sd8gen3());
+        // With a limit, work that starts later may meet less contention.
+        soc.set("memory.cap", f64::INFINITY).expect("a number");
+        soc.set(path, micros).expect("a number");
+        let mut longer = soc.clone();
+        longer.set(path, micros + more).expect("a number");
+        let sync = if is_slow { SyncMode::Slow } else { SyncMode::Fast };
+        let options = SocOptions { decode: 2, sync, ..of(rows) };
+        let fixed = Fixed::of(named(strategy(at)));
+        let Some([before, after]) = both(&model, &fixed, [(&soc, &options), (&longer, &options)])?
+        else { return Ok(()) };
+        prop_assert!(
+            after.makespan_ms >= before.makespan_ms * (1.0 - 1e-9),
+            "{}, {rows} rows, {path} {micros} + {more}: {} then {}",
+            fixed.name(), before.makespan_ms, after.makespan_ms
+        );
+    }
+
     #[test]
     fn free_synchronisation_is_the_same_fast_and_slow(
         shape in 0..6usize,
@@ -186,15 +216,17 @@ proptest! {
         let model = short(&ModelShape::all()[shape]);
         let mut soc = Soc::preset(PRESETS[preset].0).expect("a preset");
         let paths = [
-            "gpu.rate", "gpu.kernel", "gpu.bandwidth", "gpu.submit_empty", "gpu.submit_queued",
-            "npu.rate", "npu.bandwidth", "npu.submit", "cpu.rate", "memory.cap", "memory.copy",
-            "gpu.small_rate",
+            "gpu.rate", "gpu.kernel", "gpu.bandwidth", "gpu.submit_queued", "npu.rate",
+            "npu.bandwidth", "npu.launch", "cpu.rate", "memory.cap", "memory.copy",
+            "gpu.small_rate", "npu.wide_rate",
         ];
         for (path, factor) in paths.iter().zip(&scale).filter(|_| changed) {
             soc.set(path, soc.value(path).expect("a number") * factor).expect("a number");
         }
-        soc.set("sync.slow", 0.0).expect("a number");
-        soc.set("sync.fast", 0.0).expect("a number");
+        // A queue that was drained restarts.
+        for path in ["sync.copy", "sync.fast", "gpu.submit_empty"] {
+            soc.set(path, 0.0).expect("a number");
+        }
         let options = |sync| SocOptions { decode: 2, sync, planned_sync: sync, ..of(rows) };
         let (fast, slow) = (options(SyncMode::Fast), options(SyncMode::Slow));
         let runs = [(&soc, &fast), (&soc, &slow)];

@@ -128,7 +128,8 @@ fn spinning_is_billed_for_a_wait_that_does_not_poll() {
     assert_eq!(spun("gpu-only", SyncMode::Fast).0, 0.0);
     assert_eq!(spun("layer-level", SyncMode::Slow).0, 0.0);
     let (fast, phase) = spun("layer-level", SyncMode::Fast);
-    near("polling", fast, phase.hand_overs as f64 * 0.010_53, 1e-9);
+    let poll = (soc.value("sync.fast").expect("a number") * 1e3).round() / 1e6;
+    near("polling", fast, phase.hand_overs as f64 * poll, 1e-9);
     let power = |path: &str| soc.value(path).expect("a number");
     let mut energy = power("power.base") * phase.ms + fast;
     for unit in &phase.units {

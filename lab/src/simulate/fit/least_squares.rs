@@ -28,6 +28,30 @@ pub(in crate::simulate) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec
     (0..n).map(unknown).collect()
 }
 
+/// The inverse of a symmetric matrix with a positive diagonal, column by column.
+pub(in crate::simulate) fn inverse(matrix: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = matrix.len();
+    let mut rows: Vec<Vec<f64>> = (0..n)
+        .map(|i| {
+            let unit = (0..n).map(|j| if i == j { 1.0 } else { 0.0 });
+            matrix[i].iter().copied().chain(unit).collect()
+        })
+        .collect();
+    for column in 0..n {
+        let largest =
+            (column..n).max_by(|p, q| rows[*p][column].abs().total_cmp(&rows[*q][column].abs()));
+        rows.swap(column, largest.unwrap_or(column));
+        let factor = rows[column][column];
+        rows[column].iter_mut().for_each(|value| *value /= factor);
+        let pivot = rows[column].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != column) {
+            let factor = row[column];
+            row.iter_mut().zip(&pivot).for_each(|(value, of)| *value -= factor * of);
+        }
+    }
+    rows.into_iter().map(|row| row[n..].to_vec()).collect()
+}
+
 /// A pivot below this counts as zero.
 const FLAT: f64 = 1e-3;
 
@@ -74,6 +98,19 @@ mod tests {
         let x = solve(&a, &[4.0, 2.0], 1e-9);
         assert!((x[0] - 2.0).abs() < 1e-6 && x[1] == 0.0, "{x:?}");
         assert_eq!(solve(&a, &[4.0, 2.0], 0.0)[1], 0.0, "no division by zero");
+    }
+
+    #[test]
+    fn a_matrix_times_its_inverse_is_the_unit() {
+        let matrix = [[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 2.0]].map(Vec::from);
+        let inverse = inverse(&matrix);
+        for i in 0..3 {
+            for j in 0..3 {
+                let sum: f64 = (0..3).map(|k| matrix[i][k] * inverse[k][j]).sum();
+                let unit = if i == j { 1.0 } else { 0.0 };
+                assert!((sum - unit).abs() < 1e-12, "{inverse:?}");
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ const PROBE: f64 = 0.01;
 const STRIDE: f64 = 0.3;
 /// Damping that keeps undetermined parameters where they are.
 const DAMPING: f64 = 1e-6;
+/// A step that gains less, in squared standard errors, is the last one.
+const GAIN_MIN: f64 = 1e-5;
+
 /// Result of a descent.
 pub(super) struct Descent {
     /// Logarithms of the parameters, relative to their start.
@@ -107,7 +110,7 @@ impl<'a> Problem<'a> {
     ) -> Result<Descent, SimulateError> {
         let cost = |residuals: &[f64]| -> f64 {
             let counted = residuals.iter().enumerate().filter(|(pin, _)| counts(*pin));
-            counted.map(|(_, r)| r * r).sum()
+            counted.map(|(pin, r)| (r / self.pins[pin].spread).powi(2)).sum()
         };
         let mut here = self.residuals(&at)?;
         for steps in 0..STEPS_MAX {
@@ -116,9 +119,10 @@ impl<'a> Problem<'a> {
                 None => self.slopes(&at, &here)?,
             };
             let mut wanted = here.clone();
-            for pin in (0..self.pins.len()).filter(|pin| !counts(*pin)) {
-                slopes[pin].fill(0.0);
-                wanted[pin] = 0.0;
+            for pin in 0..self.pins.len() {
+                let weight = if counts(pin) { 1.0 / self.pins[pin].spread } else { 0.0 };
+                slopes[pin].iter_mut().for_each(|slope| *slope *= weight);
+                wanted[pin] *= weight;
             }
             let step = solve(&slopes, &wanted, DAMPING);
             let mut share = 1.0;
@@ -138,7 +142,7 @@ impl<'a> Problem<'a> {
             };
             let gain = cost(&here) - cost(&there);
             (at, here) = (next, there);
-            if gain < 1e-9 {
+            if gain < GAIN_MIN {
                 let steps = steps + 1;
                 return Ok(Descent { at, residuals: here, steps, converged: true });
             }
