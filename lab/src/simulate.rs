@@ -18,6 +18,7 @@
 
 mod change;
 mod composite;
+mod crossings;
 mod decisions;
 mod error;
 mod fit;
@@ -38,6 +39,7 @@ mod scenario;
 mod sensitivity;
 mod simulated;
 mod sweep;
+mod uncertainty;
 mod what_if;
 mod world;
 
@@ -46,6 +48,7 @@ pub(crate) use composite::seconds;
 pub use composite::{
     AtOnce, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, requests,
 };
+pub use crossings::Crossings;
 pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
@@ -65,7 +68,7 @@ pub use reproduce::{
 };
 pub use runs::Runs;
 pub use scenario::{ParameterValue, Scenario};
-pub use sensitivity::{Sensitivity, Skipped, Slope};
+pub use sensitivity::{Measurement, Sensitivity, Skipped, Slope};
 pub use simulated::{DeviceUse, Simulated};
 pub use sweep::{Axis, Difference, FIGURES, Figure, GroupMean, Point, Results, Sweep, figure};
 pub(crate) use sweep::{SEED, cell, combination, combinations};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lapwing_lab::simulate::published::{Published, Role};
 use lapwing_lab::simulate::{
-    CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, Reproduction,
+    CHECK_ERROR_MAX, Crossings, HeldBack, ReproduceOptions, Reproduced, Reproduction,
 };
 
 use lapwing_traces::whole_file;
@@ -16,33 +16,9 @@ use crate::cli::session::Session;
 use crate::cli::soc;
 use crate::cli::table::{Align, table};
 
-const EXAMPLES: &str = "\
-Examples:
-  lapwing reproduce                       all published numbers that are not held back
-  lapwing reproduce table3                one table or figure
-  lapwing reproduce --predict-held-back   also predict the numbers that are held back
-  lapwing reproduce --html page.html --csv numbers.csv
+mod help;
 
-Tables and figures, by subject: prefill (fig13), lengths (fig14), preparation, decode (fig16),
-fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. Figure
-numbers are those of HeteroLLM (arXiv 2501.14794).
-
-Roles: a pin is a number that parameters were fitted to. No parameter was fitted to a check, which
-must be met within 10 %; the form of the models was chosen with the checks in view, and two checks
-are derived from other published numbers, so they are no blind test. A stated number is published
-loosely or contradicts others, and is not judged. A number held back is published, but not part of
-this program, so that predictions can be compared blind.
-
-Exit code 1 if a check is missed or an order does not hold.
-
-With --json:
-  {\"soc\":\"…\",\"rows\":[{\"id\":\"…\",\"group\":\"…\",\"what\":\"…\",\"of\":\"…\",\"paper\":F,\"model\":F,
-    \"unit\":\"…\",\"error\":F,\"role\":\"pin|check|stated\",\"source\":\"…\"}],
-   \"held_back\":[{\"id\":\"…\",\"group\":\"…\",\"what\":\"…\",\"of\":\"…\",\"model\":F|null,\"unit\":\"…\",
-    \"source\":\"…\"}],
-   \"orders\":[{\"what\":\"…\",\"less\":F,\"more\":F,\"ok\":true|false}],
-   \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
-    \"longer\":F|null,\"reason\":\"…\"}],\"notes\":[\"…\"],\"ok\":true|false}";
+use help::EXAMPLES;
 
 /// Relative difference up to which two times count as nearly equal.
 const NEAR: f64 = 0.02;
@@ -119,8 +95,12 @@ fn text(found: &Reproduction, args: &Args) -> String {
         }
     }
     if !found.decisions.is_empty() {
-        text.push_str("\nDecisions of the solver, Table 3\n");
+        text.push_str("\nDecisions of tensor-level, Table 3\n");
         text.push_str(&decisions(found));
+    }
+    if !found.crossings.is_empty() {
+        text.push_str("\nBuffers that cross in a layer of Llama-3-8B, 256 tokens\n");
+        text.push_str(&crossings(&found.crossings));
     }
     for note in &found.notes {
         text.push_str(&format!("\nnote: {note}\n"));
@@ -139,12 +119,14 @@ fn rows(rows: &[Reproduced]) -> String {
         ("model", Align::Right),
         ("", Align::Left),
         ("error", Align::Right),
+        ("95 %", Align::Right),
         ("role", Align::Left),
     ];
     let row = |row: &Reproduced| {
-        let role = match (row.is_missed(), row.disagrees()) {
-            (true, _) => "check, MISSED".to_owned(),
-            (_, true) => "stated, disagrees".to_owned(),
+        let role = match (row.is_missed(), row.disagrees(), row.is_outside()) {
+            (true, ..) => "check, MISSED".to_owned(),
+            (_, true, _) => "stated, disagrees".to_owned(),
+            (.., true) => "check, outside".to_owned(),
             _ => row.role.to_string(),
         };
         [
@@ -154,8 +136,33 @@ fn rows(rows: &[Reproduced]) -> String {
             number(row.model),
             row.unit.to_owned(),
             format!("{:+.1} %", row.error * 100.0),
+            interval(row.interval),
             role,
         ]
+    };
+    table(header, rows.iter().map(row).collect())
+}
+
+fn interval(ends: [f64; 2]) -> String {
+    ends.map(number).join(" – ")
+}
+
+fn crossings(rows: &[Crossings]) -> String {
+    let header = [
+        ("strategy", Align::Left),
+        ("", Align::Left),
+        ("cuts", Align::Right),
+        ("to NPU", Align::Right),
+        ("to GPU", Align::Right),
+        ("launches", Align::Right),
+        ("restarts", Align::Right),
+    ];
+    let row = |row: &Crossings| {
+        let Crossings { cuts, to_npu, to_gpu, launches, restarts, .. } = row;
+        let [cuts, to_npu, to_gpu, launches, restarts] =
+            [cuts, to_npu, to_gpu, launches, restarts].map(|count| format!("{count:.1}"));
+        let (strategy, phase) = (row.strategy.clone(), row.phase.to_owned());
+        [strategy, phase, cuts, to_npu, to_gpu, launches, restarts]
     };
     table(header, rows.iter().map(row).collect())
 }
@@ -179,6 +186,10 @@ fn summary(rows: &[Reproduced]) -> String {
             "{within} of {checks} checks within {:.0} %, the worst {:.1} %\n",
             CHECK_ERROR_MAX * 100.0,
             worst(Role::Check)
+        ));
+        let outside = of(Role::Check).filter(|row| row.is_outside()).count();
+        text.push_str(&format!(
+            "{outside} of {checks} checks outside the interval that the errors of the pins leave open\n"
         ));
     }
     if of(Role::Pin).count() > 0 {
@@ -225,12 +236,13 @@ fn decisions(found: &Reproduction) -> String {
         ));
     }
     let same = decisions.iter().filter(|decision| decision.same).count();
+    let [agreed, lengths] = [0, 1].map(|at| decisions.iter().map(|d| d.lengths[at]).sum::<usize>());
     let near = |decision: &&lapwing_lab::simulate::Decision| {
         decision.longer.is_some_and(|longer| longer <= NEAR)
     };
     text.push_str(&format!(
-        "{same} of {} decisions agree with the published ones; {} of the others save at most \
-         {:.0} % over them\n",
+        "{same} of {} decisions agree with the published ones at every length, {agreed} of {lengths} at single lengths; {} of \
+         the others save at most {:.0} % over them\n",
         decisions.len(),
         decisions.iter().filter(near).count(),
         NEAR * 100.0
@@ -252,6 +264,7 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
         ("paper", Align::Left),
         ("model", Align::Right),
         ("", Align::Left),
+        ("95 %", Align::Right),
     ];
     let row = |row: &HeldBack| {
         [
@@ -260,6 +273,7 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
             format!("held back ({})", row.source.split(';').next().unwrap_or_default()),
             row.model.map_or("–".to_owned(), number),
             row.unit.to_owned(),
+            row.interval.map_or(String::new(), interval),
         ]
     };
     format!(

@@ -18,7 +18,8 @@ With --json:
    \"parameters\":[{\"key\":\"…\",\"value\":F,\"unit\":\"…\",\"status\":\"pinned|derived|assumed\",
     \"prefill_slope\":F,\"prefill_elasticity\":F|null,
      \"decode_slope\":F|null,\"decode_elasticity\":F|null}],
-   \"skipped\":[{\"key\":\"…\",\"value\":\"…\",\"reason\":\"…\"}]}
+   \"skipped\":[{\"key\":\"…\",\"value\":\"…\",\"reason\":\"…\"}],
+   \"measurements\":[{\"key\":\"…\",\"spread\":F,\"prefill_share\":F,\"decode_share\":F|null}]}
   slope: tokens per second per unit of the number; elasticity: relative change of the speed divided
   by that of the number.";
 
@@ -77,8 +78,22 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         let (key, value, reason) = (&skipped.key, &skipped.value, &skipped.reason);
         text.push_str(&format!("no slope for {key} ({value}): {reason}\n"));
     }
+    for one in found.measurements.iter().take(SHOWN) {
+        let share = |share: f64| format!("{:.0} %", share * 100.0);
+        let decode = one.decode_share.map(|of| format!(", and {} of that of decode", share(of)));
+        text.push_str(&format!(
+            "a measurement of {} (known to ±{}) would remove {} of the variance of prefill{}\n",
+            one.key,
+            share(one.spread),
+            share(one.prefill_share),
+            decode.unwrap_or_default()
+        ));
+    }
     print(&text)
 }
+
+/// Measurements that are printed.
+const SHOWN: usize = 3;
 
 fn row(slope: &Slope) -> [String; 8] {
     let dash = || "–".to_owned();

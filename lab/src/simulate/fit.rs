@@ -11,6 +11,7 @@ use super::scenario::Scenario;
 pub(super) mod least_squares;
 mod problem;
 
+pub(super) use least_squares::inverse;
 use least_squares::rank;
 use problem::{Descent, Problem};
 

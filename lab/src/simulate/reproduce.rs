@@ -2,11 +2,15 @@
 
 use serde::Serialize;
 
+use super::crossings::Crossings;
 use super::decisions::{Decision, decide};
 use super::error::SimulateError;
 use super::published::{Order, Published, Role, Row};
 use super::runs::Runs;
 use super::scenario::Scenario;
+use super::uncertainty::Uncertainty;
+
+mod contradictions;
 
 /// What the checks prove, and what they do not.
 const CHECKS_NOTE: &str = "no parameter was fitted to a check, but the form of the models was chosen \
@@ -28,8 +32,10 @@ pub struct Reproduction {
     pub held_back: Vec<HeldBack>,
     /// Orders.
     pub orders: Vec<ReproducedOrder>,
-    /// Decisions of the solver.
+    /// Decisions of the strategy `tensor-level`.
     pub decisions: Vec<Decision>,
+    /// What crosses between processors in a layer of Llama-3-8B.
+    pub crossings: Vec<Crossings>,
     /// Further findings.
     pub notes: Vec<String>,
     /// Whether every check is within [`CHECK_ERROR_MAX`] and every order holds.
@@ -56,6 +62,8 @@ pub struct Reproduced {
     pub unit: &'static str,
     /// (Model − paper) / paper.
     pub error: f64,
+    /// Where the simulated number may be, by 95 %, for all that the pins say: the error of the numbers, not of the form.
+    pub interval: [f64; 2],
     /// Its role.
     pub role: Role,
     /// Its source.
@@ -66,6 +74,12 @@ impl Reproduced {
     /// Whether it is a check that is off by more than [`CHECK_ERROR_MAX`].
     pub fn is_missed(&self) -> bool {
         self.role == Role::Check && self.is_far()
+    }
+
+    /// Whether it is a check that is outside the interval of its prediction.
+    pub fn is_outside(&self) -> bool {
+        let [low, high] = self.interval;
+        self.role == Role::Check && !(low..=high).contains(&self.paper)
     }
 
     /// Whether it is a stated number that is off by more than [`CHECK_ERROR_MAX`].
@@ -92,6 +106,8 @@ pub struct HeldBack {
     pub of: String,
     /// The prediction, if requested.
     pub model: Option<f64>,
+    /// Its interval, as of [`Reproduced`].
+    pub interval: Option<[f64; 2]>,
     /// Its unit.
     pub unit: &'static str,
     /// The published number to compare it with.
@@ -136,16 +152,17 @@ impl Reproduction {
         let mut runs = Runs::default();
         let in_group = |group: &str| group_name.is_none_or(|name| name == group);
         let (mut rows, mut held_back) = (Vec::new(), Vec::new());
+        let mut open = Uncertainty::new(base, published, &mut runs)?;
         for row in published.rows.iter().filter(|row| in_group(&row.group)) {
+            if row.published.is_none() && !options.predictions {
+                held_back.push(prediction(row, None));
+                continue;
+            }
+            let model = runs.value(base, row)?;
+            let found = Found { model, interval: open.interval(row, model)? };
             match row.published {
-                Some(paper) => rows.push(reproduced(row, paper, runs.value(base, row)?)),
-                None => {
-                    let model = match options.predictions {
-                        true => Some(runs.value(base, row)?),
-                        false => None,
-                    };
-                    held_back.push(prediction(row, model));
-                }
+                Some(paper) => rows.push(reproduced(row, paper, found)),
+                None => held_back.push(prediction(row, Some(found))),
             }
         }
         let orders = published.orders.iter().filter(|order| in_group(&order.group));
@@ -161,14 +178,29 @@ impl Reproduction {
             notes.push(CHECKS_NOTE.to_owned());
         }
         if in_group("power") {
-            notes.extend(full_power(base, &rows, &mut runs)?);
+            notes.extend(contradictions::full_power(base, &rows, &mut runs)?);
         }
+        let crossings = match in_group("fast-sync") {
+            true => Crossings::of_both(base)?,
+            false => Vec::new(),
+        };
+        if in_group("fast-sync") {
+            notes.extend(contradictions::slow_costs(base, &mut runs)?);
+        }
+        notes.extend(contradictions::shares(&decisions));
         let soc = base.soc_name();
-        Ok(Reproduction { soc, rows, held_back, orders, decisions, notes, ok })
+        Ok(Reproduction { soc, rows, held_back, orders, decisions, crossings, notes, ok })
     }
 }
 
-fn reproduced(row: &Row, paper: f64, model: f64) -> Reproduced {
+/// A simulated number and its interval.
+struct Found {
+    model: f64,
+    interval: [f64; 2],
+}
+
+fn reproduced(row: &Row, paper: f64, found: Found) -> Reproduced {
+    let Found { model, interval } = found;
     Reproduced {
         id: row.id.clone(),
         group: row.group.clone(),
@@ -178,42 +210,20 @@ fn reproduced(row: &Row, paper: f64, model: f64) -> Reproduced {
         model,
         unit: row.unit(),
         error: (model - paper) / paper,
+        interval,
         role: row.role,
         source: row.source.clone(),
     }
 }
 
-/// Consequence of a GPU that draws as much power together with the NPU as alone (φ = 1).
-fn full_power(
-    base: &Scenario,
-    rows: &[Reproduced],
-    runs: &mut Runs,
-) -> Result<Option<String>, SimulateError> {
-    let Some(row) = rows.iter().find(|row| row.id == "power-tensor") else { return Ok(None) };
-    let mut full = base.clone();
-    full.set("power.co_run", "1")?;
-    for (key, value) in [("strategy", "tensor-level"), ("prompt", "256"), ("decode", "0")] {
-        full.set(key, value)?;
-    }
-    let Some(watts) = runs.run(&full)?.prefill_w else { return Ok(None) };
-    let paper = row.paper;
-    let verdict = match watts > paper * (1.0 + CHECK_ERROR_MAX) {
-        true => "the paper refutes φ = 1",
-        false => "the paper does not refute φ = 1",
-    };
-    Ok(Some(format!(
-        "if the GPU drew as much power together with the NPU as alone (power.co_run, φ = 1), \
-         Hetero-tensor would draw {watts:.2} W in prefill; {paper:.2} W are published: {verdict}"
-    )))
-}
-
-fn prediction(row: &Row, model: Option<f64>) -> HeldBack {
+fn prediction(row: &Row, found: Option<Found>) -> HeldBack {
     HeldBack {
         id: row.id.clone(),
         group: row.group.clone(),
         what: row.what.clone(),
         of: row.model().to_owned(),
-        model,
+        model: found.as_ref().map(|found| found.model),
+        interval: found.map(|found| found.interval),
         unit: row.unit(),
         source: row.source.clone(),
     }
@@ -245,9 +255,18 @@ mod tests {
             model: 1.0 + error,
             unit: "s",
             error,
+            interval: [0.95, 1.2],
             role,
             source: "s".to_owned(),
         }
+    }
+
+    #[test]
+    fn a_check_outside_its_interval_is_marked() {
+        let at = |paper| Reproduced { paper, ..row(Role::Check, 0.0) };
+        assert!(at(0.9).is_outside() && at(1.3).is_outside() && at(f64::NAN).is_outside());
+        assert!(!at(1.0).is_outside());
+        assert!(!Reproduced { paper: 0.9, ..row(Role::Stated, 0.0) }.is_outside());
     }
 
     #[test]

@@ -36,25 +36,30 @@ impl Reproduction {
             "simulated",
             "unit",
             "error",
+            "low",
+            "high",
             "role",
             "source",
         ];
-        let mut rows: Vec<[String; 10]> = vec![heads.map(str::to_owned)];
+        let mut rows: Vec<[String; 12]> = vec![heads.map(str::to_owned)];
         for row in &self.rows {
-            let Reproduced { id, group, what, of, paper, model, unit, error, role, source } = row;
+            let Reproduced { id, group, what, of, paper, model, unit, error, .. } = row;
+            let Reproduced { interval, role, source, .. } = row;
             let text = |text: &String| text.clone();
             let (paper, model, error) = (cell(*paper), cell(*model), cell(*error));
             let (unit, role) = ((*unit).to_owned(), role.to_string());
             let named = (text(id), text(group), text(what), text(of));
             let (id, group, what, of) = named;
-            rows.push([id, group, what, of, paper, model, unit, error, role, text(source)]);
+            let ([low, high], source) = (interval.map(cell), text(source));
+            rows.push([id, group, what, of, paper, model, unit, error, low, high, role, source]);
         }
         for row in &self.held_back {
-            let HeldBack { id, group, what, of, model, unit, source } = row.clone();
+            let HeldBack { id, group, what, of, model, interval, unit, source } = row.clone();
             let model = model.map_or_else(String::new, cell);
-            let (none, role) = (String::new(), "held back".to_owned());
-            let unit = unit.to_owned();
-            rows.push([id, group, what, of, none.clone(), model, unit, none, role, source]);
+            let ends = interval.map(|ends| ends.map(cell)).unwrap_or_default();
+            let ([low, high], paper, error) = (ends, String::new(), String::new());
+            let (unit, role) = (unit.to_owned(), "held back".to_owned());
+            rows.push([id, group, what, of, paper, model, unit, error, low, high, role, source]);
         }
         table(rows)
     }
@@ -100,11 +105,17 @@ fn numbers(of: &Reproduction) -> Option<Section> {
             format!("{:.2} {}", row.paper, row.unit).into(),
             format!("{:.2} {}", row.model, row.unit).into(),
             Cell { text: format!("{:+.1} %", row.error * 100.0), tone },
-            row.role.to_string().into(),
+            format!("{:.2} to {:.2}", row.interval[0], row.interval[1]).into(),
+            if row.is_outside() {
+                "check, outside its interval".to_owned().into()
+            } else {
+                row.role.to_string().into()
+            },
             row.source.clone().into(),
         ]
     };
-    let heads = ["", "What", "Model", "#Published", "#Simulated", "#Error", "Role", "Source"];
+    let heads =
+        ["", "What", "Model", "#Published", "#Simulated", "#Error", "#95 %", "Role", "Source"];
     (!of.rows.is_empty()).then(|| Section {
         title: "Every number".to_owned(),
         text:
@@ -149,7 +160,7 @@ fn decisions(of: &Reproduction) -> Option<Section> {
         ]
     };
     (!of.decisions.is_empty()).then(|| Section {
-        title: "Decisions of the solver, Table 3".to_owned(),
+        title: "Decisions of tensor-level, Table 3".to_owned(),
         heads: texts(["Matmul", "#Tokens", "Published", "Lapwing", "", "Why"]),
         rows: of.decisions.iter().map(row).collect(),
         ..Section::default()

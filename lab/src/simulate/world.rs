@@ -9,6 +9,7 @@ use lapwing_actors::simulate::soc::{
 use lapwing_actors::simulate::traffic::{Traffic, TrafficOutcome};
 use lapwing_engine::config::permits_default;
 use lapwing_kernels::device::DeviceKind;
+use lapwing_plan::Route;
 use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::{Soc, SyncMode};
 use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions};
@@ -34,6 +35,14 @@ pub(super) fn run(
     let mut outcome = simulation.run().map_err(fail)?;
     let recording = outcome.recording.take().map(|recording| told(recording, scenario, devices));
     Ok((figures(&outcome, options.renderer), recording))
+}
+
+/// The routes of a prompt and of a step of decode. Their devices are numbered as [`Soc::KINDS`] lists them.
+pub(super) fn routes(scenario: &Scenario, soc: &Soc) -> Result<[Arc<Route>; 2], SimulateError> {
+    let (model, options) = (soc_model(scenario)?, options(scenario)?);
+    let strategy = strategy(scenario, options.in_flight)?;
+    let simulation = SocSimulation::new(&model, soc, &strategy, &options).map_err(fail)?;
+    Ok(simulation.routes().clone())
 }
 
 /// Serves requests on a SoC. Returns the names of the devices, too, in the order of their figures.
