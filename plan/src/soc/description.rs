@@ -65,6 +65,9 @@ struct File {
     /// Preset from which missing numbers are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
+    /// It is another chip than the base, whose numbers are therefore assumptions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_other_chip: bool,
     #[serde(flatten)]
     sections: BTreeMap<String, BTreeMap<String, Number>>,
 }
@@ -112,6 +115,12 @@ impl Soc {
                 return Err(SocError::Form { reason });
             }
         };
+        if let (true, Some(base)) = (file.is_other_chip, &file.base) {
+            for number in numbers.values_mut() {
+                number.kind = NumberKind::Assumed;
+                number.source = format!("as that of {base}: {}", number.source);
+            }
+        }
         for (section, entries) in file.sections {
             for (name, number) in entries {
                 let path = format!("{section}.{name}");
@@ -152,7 +161,7 @@ impl Soc {
             section.insert(name.to_owned(), number.clone());
         }
         let (name, about) = (Some(self.name.clone()), Some(self.about.clone()));
-        let file = File { name, about, base: None, sections };
+        let file = File { name, about, base: None, is_other_chip: false, sections };
         toml::to_string(&file).map_err(|error| SocError::Form { reason: error.to_string() })
     }
 
