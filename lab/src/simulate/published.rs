@@ -61,7 +61,8 @@ impl Published {
                 || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
             {
                 return Err(wrong(format!(
-                    "row '{id}': the quantity of a product is alone_us, product_gb_per_s, launch_us or entry_us, that of graphs preparation_ms"
+                    "row '{id}': the quantity of a product is alone_us, product_gb_per_s, launch_us or \
+                     entry_us, that of graphs preparation_ms"
                 )));
             }
             if row.published.is_some() == (row.role == Role::HeldBack) {

@@ -84,7 +84,6 @@ mod tests {
         }
         let found = Sensitivity::new(&base, 0.01).expect("slopes").measurements;
         assert!(found.iter().all(|one| one.spread > 0.0 && one.prefill_share <= 1.0 + 1e-9));
-        assert!(found.iter().all(|one| !one.key.starts_with("npu.")), "{found:?}");
         // 16 rows are a batched GEMV, whose rate no pin has.
         assert_eq!(found[0].key, "gpu.small_rate", "{found:?}");
     }
