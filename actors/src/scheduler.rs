@@ -266,7 +266,9 @@ impl Scheduler {
             self.admit(now, effects);
             self.draft_by_models(effects);
             self.order_running();
-            self.reserve_decode_rows(effects);
+            if self.reserve_decode_rows(effects) {
+                continue;
+            }
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
                 NextChunk::Chunk(chunk, why) => {

@@ -8,9 +8,9 @@ use super::state::Scheduler;
 impl Scheduler {
     /// Leases a page for every generated row that needs a new one. If no page is free, sequences of
     /// worse rank are preempted; the sequence of the best rank always makes progress. If room is promised, none is
-    /// preempted, and a sequence waits instead.
-    pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
-        let mut at = 0;
+    /// preempted, and a sequence waits instead. Returns whether one has failed, so that others may be admitted.
+    pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) -> bool {
+        let (mut at, mut has_failed) = (0, false);
         let may_all_grow = self.may_all_grow();
         while at < self.running.len() {
             let sequence = &mut self.running[at];
@@ -40,6 +40,7 @@ impl Scheduler {
                 self.models[self.running[at].model.0].kv.too_small_for(self.running[at].ids.len())
             {
                 fail(&mut self.queue, self.running.remove(at), &error, effects);
+                has_failed = true;
             } else {
                 at += 1;
             }
@@ -50,6 +51,7 @@ impl Scheduler {
             sequence.reserve_branches(model);
             sequence.reserve_draft_states(model);
         }
+        has_failed
     }
 
     /// Whether a sequence may have a page, with its draft or without.
