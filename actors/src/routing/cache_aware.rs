@@ -61,7 +61,7 @@ impl RoutePolicy for CacheAware {
     }
 
     fn route(&mut self, request: &Incoming<'_>, workers: &Workers, now: Nanos) -> WorkerId {
-        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.len()));
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
         let blocks = blocks(request.ids);
         let (least, most) = workers.extremes();
         let unbalanced = most - least > self.abs && most as f64 > self.rel * least as f64;

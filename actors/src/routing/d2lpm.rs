@@ -61,9 +61,9 @@ impl RoutePolicy for D2lpm {
 
     fn route(&mut self, request: &Incoming<'_>, workers: &Workers, now: Nanos) -> WorkerId {
         let D2lpm { quantum, tree, clients, refills, .. } = self;
-        let tree = tree.get_or_insert_with(|| BlockTree::new(workers.len()));
+        let tree = tree.get_or_insert_with(|| BlockTree::new(workers.count()));
         let credits = clients.entry(request.client.clone());
-        let credits = credits.or_insert_with(|| vec![0.0; workers.len()]);
+        let credits = credits.or_insert_with(|| vec![0.0; workers.count()]);
         let most = credits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if most <= 0.0 {
             let rounds = (-most / *quantum).floor() + 1.0;

@@ -52,9 +52,9 @@ impl RoutePolicy for MinMakespan {
     }
 
     fn route(&mut self, request: &Incoming<'_>, workers: &Workers, now: Nanos) -> WorkerId {
-        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.len()));
-        self.work.resize(workers.len(), 0.0);
-        self.cached.resize(workers.len(), 0);
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
+        self.work.resize(workers.count(), 0.0);
+        self.cached.resize(workers.count(), 0);
         let blocks = blocks(request.ids);
         tree.cached(&tree.way(&blocks), &mut self.cached);
         let output = self.output * request.tokens_max as f64;

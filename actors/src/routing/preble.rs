@@ -113,7 +113,7 @@ impl PrebleE2 {
     /// The worker for a prompt with this way down the tree, which belongs to `prefix`.
     fn choose(&mut self, way: &[Step], prefix: Option<u64>, asked: &Asked<'_>) -> (WorkerId, Rule) {
         let Asked { workers, tokens, now } = *asked;
-        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.len()));
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
         let most = way.last().map_or(0, |step| step.end * BLOCK_TOKENS);
         let last = way.last().filter(|_| most > tokens.saturating_sub(most));
         if let Some(found) = last.and(prefix).and_then(|prefix| self.rebalance.take(prefix)) {
@@ -185,11 +185,11 @@ impl RoutePolicy for PrebleE2 {
 
     fn route(&mut self, request: &Incoming<'_>, workers: &Workers, now: Nanos) -> WorkerId {
         self.expire(now);
-        self.loads.resize(workers.len());
-        self.cached.resize(workers.len(), 0);
+        self.loads.resize(workers.count());
+        self.cached.resize(workers.count(), 0);
         self.rebalance.plan(&self.loads);
         let blocks = blocks(request.ids);
-        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.len()));
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
         let way = tree.way(&blocks);
         tree.cached(&way, &mut self.cached);
         let prefix = large(&way);

@@ -24,8 +24,8 @@ impl RoutePolicy for RoundRobin {
     }
 
     fn route(&mut self, _request: &Incoming<'_>, workers: &Workers, _now: Nanos) -> WorkerId {
-        let worker = WorkerId((self.next % workers.len()) as u32);
-        self.next = (self.next + 1) % workers.len();
+        let worker = WorkerId((self.next % workers.count()) as u32);
+        self.next = (self.next + 1) % workers.count();
         worker
     }
 }

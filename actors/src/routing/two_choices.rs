@@ -43,7 +43,7 @@ impl RoutePolicy for TwoChoices {
     }
 
     fn route(&mut self, _request: &Incoming<'_>, workers: &Workers, _now: Nanos) -> WorkerId {
-        let all = workers.len();
+        let all = workers.count();
         let first = self.draw(all);
         if all == 1 {
             return WorkerId(0);

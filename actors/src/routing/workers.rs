@@ -26,8 +26,7 @@ impl Workers {
     }
 
     /// Number of workers, at least 1.
-    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.specs.len()
     }
 

@@ -98,7 +98,7 @@ impl<'a> VirtualWorkers<'a> {
     pub fn new(parts: WorkersParts<'a>) -> VirtualWorkers<'a> {
         let workers = Workers::new(parts.specs.clone());
         let servers = workers.ids().map(|_| None).collect();
-        let due = vec![None; workers.len()];
+        let due = vec![None; workers.count()];
         VirtualWorkers {
             parts,
             workers,
@@ -251,8 +251,8 @@ impl<'a> VirtualWorkers<'a> {
         let worker = self.parts.policy.route(&incoming, &self.workers, at);
         let time = self.parts.clock.zip(begin).map(|(clock, begin)| clock.now().since(begin));
         self.decisions.extend(time);
-        if worker.index() >= self.workers.len() {
-            let (name, all) = (self.parts.policy.name(), self.workers.len());
+        if worker.index() >= self.workers.count() {
+            let (name, all) = (self.parts.policy.name(), self.workers.count());
             let reason = format!("the routing policy {name} named worker {} of {all}", worker.0);
             return Err(SocRunError::Number { reason });
         }

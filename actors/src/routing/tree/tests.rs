@@ -67,9 +67,9 @@ proptest! {
         let mut known: Known = vec![BTreeSet::new(); WORKERS as usize];
         for (at, act) in acts.iter().enumerate() {
             apply(act, &mut tree, &mut known, at as u64);
-            for worker in 0..WORKERS as usize {
+            for (worker, known) in known.iter().enumerate() {
                 let id = WorkerId(worker as u32);
-                prop_assert_eq!(tree.blocks_of(id), known[worker].len(), "blocks of {}", worker);
+                prop_assert_eq!(tree.blocks_of(id), known.len(), "blocks of {}", worker);
                 let blocks: usize = tree.oldest(id).map(|node| node.end - node.start).sum();
                 prop_assert_eq!(blocks, tree.blocks_of(id));
             }

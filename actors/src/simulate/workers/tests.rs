@@ -157,7 +157,7 @@ impl RoutePolicy for Nowhere {
     }
 
     fn route(&mut self, _request: &Incoming<'_>, workers: &Workers, _now: Nanos) -> WorkerId {
-        WorkerId(workers.len() as u32)
+        WorkerId(workers.count() as u32)
     }
 }
 
