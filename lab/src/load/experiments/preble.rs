@@ -21,8 +21,7 @@ pub(super) fn server() -> Server {
     }
 }
 
-/// Prompt, output and shared tokens are published; how many different prefixes there are, and how popular, is chosen, and so are
-/// the rates: nine tenths of those at which one server is saturated with FCFS.
+/// Prompt, output and shared tokens are published; how many different prefixes there are, how popular, and the rates are chosen.
 pub(super) fn requests(name: &str, seed: u64) -> Vec<LoadRequest> {
     let client = |name: &str, rate: f64| {
         let (prompt, output, share, count, zipf) = match name {
