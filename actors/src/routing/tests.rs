@@ -166,19 +166,24 @@ fn a_clients_credit_keeps_its_prompts_together_until_it_is_used_up() {
 
 #[test]
 fn a_dropped_prompt_attracts_no_request() {
-    for policy in ["d2lpm", "preble:balance=1000,decode=1000000000"] {
-        for (kept, expected) in [(96, 0), (8, 1)] {
-            let mut router = Router::new(policy, &[1.0; 2]);
-            let text = prompt(1, 96, (0, 0));
-            // The first worker has the text and something to do, and the second one has nothing.
-            assert_eq!(router.send("a", &text, 0), 0, "{policy}");
-            router.end(0, 1, 2);
-            router.workers.on_sent(WorkerId(0), 0);
-            assert!(router.policy.hears_evictions());
-            router.policy.evicted(WorkerId(0), &text, kept);
-            let more = prompt(1, 96, (1, 16));
-            assert_eq!(router.send("a", &more, 3), expected, "{policy}, {kept} tokens");
+    let policies = ["d2lpm", "preble:balance=1000,decode=1000000000"];
+    for (policy, (kept, expected)) in
+        policies.into_iter().flat_map(|policy| [(policy, (96, 0)), (policy, (8, 1))])
+    {
+        let mut router = Router::new(policy, &[1.0; 2]);
+        let text = prompt(1, 96, (0, 0));
+        // The first worker has the text and something to do, and the second one has less.
+        assert_eq!(router.send("a", &text, 0), 0, "{policy}");
+        router.end(0, 1, 2);
+        router.workers.on_sent(WorkerId(0), 0);
+        if policy != "d2lpm" {
+            // Without any load, it would be out of balance with all others.
+            assert_eq!(router.send("a", &prompt(9, 16, (0, 0)), 2), 1, "{policy}");
         }
+        assert!(router.policy.hears_evictions());
+        router.policy.evicted(WorkerId(0), &text, kept);
+        let more = prompt(1, 96, (1, 16));
+        assert_eq!(router.send("a", &more, 3), expected, "{policy}, {kept} tokens");
     }
 }
 
