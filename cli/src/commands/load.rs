@@ -48,8 +48,8 @@ cache. The other workloads run on the live engine, in real time. Experiments:
   vtc-overload, vtc-overload-600, vtc-8-clients, vtc-proportional, vtc-on-off, vtc-on-off-overload,
   vtc-short-long, vtc-ramp, vtc-shift, vtc-4-clients, vtc-arena, dlpm, preble-toolbench,
   preble-embodied, preble-programming, preble-video, preble-loogle, preble-mixed
-They have the published seed, 42, unless another is given, and policies have the published parameters
-and weights of clients, unless they are given, as in --policies dlpm:quantum=2000.
+They have the published seed, 42, unless another is given, and policies have the published
+parameters and weights of clients, unless they are given, as in --policies dlpm:quantum=2000.
 
 With --json: {\"workload\":\"…\",\"virtual\":BOOL,\"reports\":[{…}]}
   one report for each policy; docs/json.md describes its fields. With --workers, one for each

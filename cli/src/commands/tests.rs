@@ -70,7 +70,7 @@ fn a_concept_has_one_name_in_all_commands() {
         ("seed", |arg| says(arg, "seed of the")),
     ];
     // Kinds of output that have an option of their own; any other file is the command's main output.
-    let kinds = ["trace", "html", "csv", "perfetto", "chrome", "plot", "history"];
+    let kinds = ["trace", "html", "csv", "requests-out", "perfetto", "chrome", "plot", "history"];
     for (name, is_concept) in concepts {
         let mut found = 0;
         for command in commands() {
