@@ -179,6 +179,7 @@ fn a_dropped_prompt_attracts_no_request() {
         if policy != "d2lpm" {
             // Without any load, it would be out of balance with all others.
             assert_eq!(router.send("a", &prompt(9, 16, (0, 0)), 2), 1, "{policy}");
+            router.end(1, 3, 3);
         }
         assert!(router.policy.hears_evictions());
         router.policy.evicted(WorkerId(0), &text, kept);
