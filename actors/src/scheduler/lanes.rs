@@ -241,7 +241,8 @@ impl Scheduler {
         let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let mut moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
-            if !self.running.iter().any(Sequence::is_streaming) {
+            // A step is one of those, and after the last stream there are none.
+            if is_step || !self.running.iter().any(Sequence::is_streaming) {
                 moment.steps.clear();
             }
             let missing = Cell::new(None);
