@@ -31,7 +31,7 @@ Examples:
   lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
                                                             simulate and record one run
   lapwing calibrate --device phone -m FILE.gguf -p 64 --leave-out each
-                                                            measure every strategy, and predict each from the others
+                                     measure every strategy, and predict each from the others
 
 A CPU that is not throttled gets the rates of its roofline, measured within seconds: its simulated
 times are lower bounds. A profile has the rates that its kernels reach.
@@ -40,9 +40,9 @@ Runs are simulated warm, as `lapwing bench` measures them: all graphs are prepar
 has a unit, a source and a kind: pinned (measured), derived or assumed.
 
 With --leave-out, a live engine runs every strategy. The time of a hand-over between devices and a
-factor of each device's rates are fitted to the strategies that are not left out, and these predict the
-others, with the routes that the live engine took. A strategy that prepares graphs in a run is measured
-and predicted without prepared graphs.
+factor of each device's rates are fitted to the strategies that are not left out. They predict the
+others, with the routes that the live engine took. A strategy that prepares graphs in a run is
+measured and predicted without prepared graphs.
 
 With --json:
   {\"name\":\"…\",\"toml\":\"…\",\"runs\":[{\"strategy\":\"…\",\"prompt\":N,\"prefill_ms\":F|null,

@@ -176,9 +176,12 @@ fn a_worker_that_is_not_there_is_named() {
     assert!(error.to_string().contains("nowhere named worker 2 of 2"), "{error}");
 }
 
+/// Texts that caches have dropped, and how many of their tokens are kept.
+type Dropped = Arc<std::sync::Mutex<Vec<(Vec<u32>, usize)>>>;
+
 /// Hears what caches drop.
 #[derive(Default)]
-struct Listener(Arc<std::sync::Mutex<Vec<(Vec<u32>, usize)>>>);
+struct Listener(Dropped);
 
 impl RoutePolicy for Listener {
     fn name(&self) -> &str {

@@ -82,7 +82,7 @@ impl LeaveOut<'_> {
         let model = self.model.display().to_string();
         let predicted = tokio::task::spawn_blocking(move || {
             let calibration = Calibration::new(machine.clone(), &model, &compared);
-            Ok::<_, Failure>(report(&machine, &calibration, &names)?)
+            report(&machine, &calibration, &names)
         });
         predicted.await.map_err(|error| Failure::failed(format!("the fit ended: {error}")))?
     }

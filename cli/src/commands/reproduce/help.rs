@@ -17,8 +17,8 @@ are derived from other published numbers, so they are no blind test. A stated nu
 loosely or contradicts others, and is not judged. A number held back is published, but not part of
 this program, so that predictions can be compared blind.
 
-The interval of a number has 95 % of what the errors of the pins leave open. It has no error of the form of the models, so a check
-outside its interval (marked) is missed by the form.
+The interval of a number has 95 % of what the errors of the pins leave open. It has no error of the
+form of the models, so a check outside its interval (marked) is missed by the form.
 
 Exit code 1 if a check is missed or an order does not hold.
 
@@ -30,5 +30,5 @@ With --json:
    \"orders\":[{\"what\":\"…\",\"less\":F,\"more\":F,\"ok\":true|false}],
    \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
     \"lengths\":[N,N],\"longer\":F|null,\"reason\":\"…\"}],
-   \"crossings\":[{\"strategy\":\"…\",\"phase\":\"prefill|decode\",\"cuts\":F,\"to_npu\":F,\"to_gpu\":F,\"launches\":F,
-    \"restarts\":F}],\"notes\":[\"…\"],\"ok\":true|false}";
+   \"crossings\":[{\"strategy\":\"…\",\"phase\":\"prefill|decode\",\"cuts\":F,\"to_npu\":F,\"to_gpu\":F,
+    \"launches\":F,\"restarts\":F}],\"notes\":[\"…\"],\"ok\":true|false}";
