@@ -104,9 +104,9 @@ mod tests {
     fn a_matrix_times_its_inverse_is_the_unit() {
         let matrix = [[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 2.0]].map(Vec::from);
         let inverse = inverse(&matrix);
-        for i in 0..3 {
+        for (i, row) in matrix.iter().enumerate() {
             for j in 0..3 {
-                let sum: f64 = (0..3).map(|k| matrix[i][k] * inverse[k][j]).sum();
+                let sum: f64 = row.iter().zip(&inverse).map(|(a, b)| a * b[j]).sum();
                 let unit = if i == j { 1.0 } else { 0.0 };
                 assert!((sum - unit).abs() < 1e-12, "{inverse:?}");
             }
