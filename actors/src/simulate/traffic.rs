@@ -23,7 +23,7 @@ pub struct Traffic {
     pub sequences_max: usize,
     /// What the scheduler is told.
     pub rules: Rules,
-    /// The draft model of requests whose [`Drafting`](super::arrival::Drafting) is by a model.
+    /// The draft model of requests whose [`Drafting`] is by a model.
     pub draft: Option<DraftModel>,
 }
 
