@@ -1,6 +1,7 @@
 //! Fits a machine's numbers to measured runs, and predicts strategies that were left out of the fit.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
@@ -70,15 +71,17 @@ pub struct Calibration {
     runs: Vec<MeasuredRun>,
 }
 
-/// Rounds of a fit, and the relative step of its slopes.
-const ROUNDS: usize = 4;
-const STEP: f64 = 0.05;
+/// Rounds of a fit.
+const ROUNDS: usize = 10;
 
 /// Weight of the fit's start, which keeps numbers that no run depends on.
 const DAMPING: f64 = 1e-4;
 
-/// A fitted number is within this factor of the one that it had.
-const FACTOR_MOST: f64 = 50.0;
+/// A hand-over is at least this share of the one that it was, and at most so many times as long.
+const HAND_OVER: RangeInclusive<f64> = 0.02..=100.0;
+
+/// Rates are within this factor of those that they were.
+const RATES_MOST: f64 = 20.0;
 
 /// Rates of a device that a fit changes together.
 const RATES: [&str; 2] = ["gflops", "gbps"];
@@ -127,17 +130,18 @@ impl Calibration {
             return Err(SimulateError::Run { reason });
         }
         let keys = self.keys();
-        let mut logs = vec![0.0; keys.len()];
+        let mut changes = vec![0.0; keys.len()];
         let slopes = self.slopes(&runs)?;
         for _ in 0..ROUNDS {
-            let machine = self.with(&keys, &logs, runs.len())?;
+            let machine = self.with(&changes, runs.len())?;
             let errors: Vec<f64> =
                 self.errors(&machine, &runs)?.iter().map(|error| -error).collect();
-            let change = least_squares::solve(&slopes, &errors, DAMPING);
-            let most = FACTOR_MOST.ln();
-            logs.iter_mut().zip(change).for_each(|(log, by)| *log = (*log + by).clamp(-most, most));
+            let more = least_squares::solve(&slopes, &errors, DAMPING);
+            for ((key, change), more) in keys.iter().zip(&mut changes).zip(more) {
+                *change = key.within(*change + more);
+            }
         }
-        self.with(&keys, &logs, runs.len())
+        self.with(&changes, runs.len())
     }
 
     /// The runs of a strategy, predicted by a machine that was fitted to all runs but those of the strategies `left_out`.
@@ -198,54 +202,76 @@ impl Calibration {
         Ok(errors)
     }
 
-    /// By how much each error grows with the logarithm of each number: from the numbers that the live engine predicts with.
+    /// By how much each error grows with the change of each number, from the numbers that the live engine predicts with. Times grow with the
+    /// hand-over in proportion, and their logarithms less and less, so that rounds with these slopes come close from below.
     fn slopes(&self, runs: &[&MeasuredRun]) -> Result<Vec<Vec<f64>>, SimulateError> {
         let keys = self.keys();
         let at = |number: Option<usize>| {
-            let logs: Vec<f64> =
-                (0..keys.len()).map(|of| if Some(of) == number { STEP } else { 0.0 }).collect();
-            self.errors(&self.with(&keys, &logs, runs.len())?, runs)
+            let step = |(at, key): (usize, &Key)| if Some(at) == number { key.step() } else { 0.0 };
+            let changes: Vec<f64> = keys.iter().enumerate().map(step).collect();
+            self.errors(&self.with(&changes, runs.len())?, runs)
         };
         let base = at(None)?;
         let mut slopes = vec![vec![0.0; keys.len()]; base.len()];
-        for number in 0..keys.len() {
+        for (number, key) in keys.iter().enumerate() {
             for ((row, more), base) in slopes.iter_mut().zip(at(Some(number))?).zip(&base) {
-                row[number] = (more - base) / STEP;
+                row[number] = (more - base) / key.step();
             }
         }
         Ok(slopes)
     }
 
-    /// What is fitted: the hand-over, and the devices by their places.
-    fn keys(&self) -> Vec<Option<usize>> {
-        std::iter::once(None).chain((0..self.machine.device.len()).map(Some)).collect()
+    fn keys(&self) -> Vec<Key> {
+        let devices = 0..self.machine.device.len();
+        std::iter::once(Key::HandOver).chain(devices.map(Key::Rates)).collect()
     }
 
-    /// The machine with the fitted numbers multiplied by the exponentials of `logs`.
-    fn with(
-        &self,
-        keys: &[Option<usize>],
-        logs: &[f64],
-        runs: usize,
-    ) -> Result<Machine, SimulateError> {
+    /// The machine with changed numbers, one change for each of [`keys`](Calibration::keys).
+    fn with(&self, changes: &[f64], runs: usize) -> Result<Machine, SimulateError> {
         let mut machine = self.machine.clone();
         let source = format!("fitted to {runs} measured runs of {}", self.model);
-        let fit = |number: &mut Number, log: f64| {
-            number.value *= log.exp();
+        let fit = |number: &mut Number, factor: f64| {
+            number.value *= factor;
             (number.kind, number.source) = (NumberKind::Pinned, source.clone());
         };
-        for (key, log) in keys.iter().zip(logs) {
+        for (key, change) in self.keys().into_iter().zip(changes) {
             match key {
-                None => fit(&mut machine.hand_over, *log),
-                Some(device) => {
-                    let numbers = &mut machine.device[*device].numbers;
+                Key::HandOver => fit(&mut machine.hand_over, 1.0 + change),
+                Key::Rates(device) => {
+                    let numbers = &mut machine.device[device].numbers;
                     let rates = numbers.iter_mut().filter(|(key, _)| RATES.contains(&key.as_str()));
-                    rates.for_each(|(_, number)| fit(number, *log));
+                    rates.for_each(|(_, number)| fit(number, change.exp()));
                 }
             }
         }
         machine.check()?;
         Ok(machine)
+    }
+}
+
+/// What is fitted.
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    /// The hand-over; its change is a share of it.
+    HandOver,
+    /// The rates of the device in this place; their change is the logarithm of a factor.
+    Rates(usize),
+}
+
+impl Key {
+    fn step(self) -> f64 {
+        match self {
+            Key::HandOver => 1.0,
+            Key::Rates(_) => 0.05,
+        }
+    }
+
+    /// The change, no greater than it may be.
+    fn within(self, change: f64) -> f64 {
+        match self {
+            Key::HandOver => change.clamp(HAND_OVER.start() - 1.0, HAND_OVER.end() - 1.0),
+            Key::Rates(_) => change.clamp(-RATES_MOST.ln(), RATES_MOST.ln()),
+        }
     }
 }
 
