@@ -10,7 +10,7 @@ use lapwing_kernels::part::{OperandOrder, Part};
 use crate::device::{DeviceId, needs_graphs, takes_rows};
 use crate::shape::{OpShape, rows_of};
 use crate::strategy::interface::PlanInput;
-use crate::time::{Border, Job};
+use crate::time::Job;
 
 /// What a chunk needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,15 +171,7 @@ impl Least<'_> {
     }
 
     fn job(&self, device: usize, first: usize, end: usize, part: &Part) -> Duration {
-        let job = Job {
-            first,
-            end,
-            part,
-            batch: &self.batch,
-            crossed: false,
-            border: Border::NONE,
-            queued: true,
-        };
+        let job = Job { queued: true, ..Job::alone(first..end, part, &self.batch) };
         self.input.cost.job_time(DeviceId(device), &job)
     }
 }

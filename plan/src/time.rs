@@ -30,6 +30,14 @@ pub struct Job<'a> {
     pub queued: bool,
 }
 
+impl<'a> Job<'a> {
+    /// Nodes on an idle device, with nothing from another device before them.
+    pub fn alone(nodes: Range<usize>, part: &'a Part, batch: &'a Batch) -> Job<'a> {
+        let Range { start: first, end } = nodes;
+        Job { first, end, part, batch, crossed: false, border: Border::NONE, queued: false }
+    }
+}
+
 /// What passes between devices before a stage starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Border {

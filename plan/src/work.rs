@@ -58,7 +58,6 @@ mod tests {
     use lapwing_kernels::part::{Part, Share};
 
     use super::*;
-    use crate::time::Border;
 
     /// An embedding of 64 values, and a matmul with 32 outputs in q4_0, which takes 36 bytes for a row of 64.
     fn graph() -> Graph {
@@ -77,15 +76,7 @@ mod tests {
     fn work(rows: usize, part: &Part, node: usize) -> NodeWork {
         let mut batch = Batch::default();
         batch.push(&vec![0; rows], 0, Vec::new(), 0..0);
-        let job = Job {
-            first: 0,
-            end: 2,
-            part,
-            batch: &batch,
-            crossed: false,
-            border: Border::NONE,
-            queued: false,
-        };
+        let job = Job::alone(0..2, part, &batch);
         NodeWork::of(&graph(), &job, node)
     }
 

@@ -54,7 +54,7 @@ struct Client {
 }
 
 impl Dlpm {
-    /// Nobody has credit yet.
+    /// A policy with these parameters. No client has credit yet.
     pub fn new(quantum: f64, prompt: f64, output: f64, weights: HashMap<ClientId, f64>) -> Dlpm {
         Dlpm {
             quantum,

@@ -29,7 +29,7 @@ pub struct D2lpm {
 }
 
 impl D2lpm {
-    /// Nobody has credit yet.
+    /// A policy with these parameters. No client has credit yet.
     pub fn new(quantum: f64, prompt: f64, output: f64) -> D2lpm {
         let (tree, clients) = (None, HashMap::default());
         D2lpm { quantum, prompt, output, tree, clients, refills: 0.0, by_prefix: 0 }

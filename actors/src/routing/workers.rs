@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::worker::{WorkerId, WorkerLoad, WorkerSpec};
 
-/// The workers of a router. Whoever sends requests keeps it up to date.
+/// The workers of a router, with their loads. The sender of requests must report each request that it sends and each one that ends.
 #[derive(Clone, Debug)]
 pub struct Workers {
     specs: Vec<WorkerSpec>,

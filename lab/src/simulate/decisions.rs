@@ -8,7 +8,7 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_plan::solve::{Candidate, Cut, Problem, Solution, Solver};
 use lapwing_plan::strategy::{PlanInput, TensorLevel};
-use lapwing_plan::time::{Border, Job};
+use lapwing_plan::time::Job;
 use lapwing_plan::{DeviceId, device_of};
 use serde::Serialize;
 
@@ -234,15 +234,7 @@ fn row_cut(soc: &Soc, published: &PublishedDecision, rows: usize, share: f64) ->
         };
         let part = Part { features, graphs, order, ..Part::WHOLE };
         let crossed = KINDS[device] != DeviceKind::Gpu;
-        let job = Job {
-            first,
-            end,
-            part: &part,
-            batch: &batch,
-            crossed,
-            border: Border::NONE,
-            queued: false,
-        };
+        let job = Job { crossed, ..Job::alone(first..end, &part, &batch) };
         times[device].run_time(&job)
     };
     [(0, share), (1, 1.0 - share)].into_iter().map(time).max().unwrap_or_default()

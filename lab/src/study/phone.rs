@@ -54,21 +54,9 @@ impl Default for Draft {
 
 /// Keys of one request only.
 const OF_ONE: [&str; 3] = ["prompt", "decode", "verify"];
-/// Keys of many requests.
-const OF_MANY: [&str; 11] = [
-    "requests",
-    "token-gap",
-    "without",
-    "draft",
-    "draft-device",
-    "acceptance",
-    "schedule",
-    "draft-length",
-    "sync-bonus-pass",
-    "pre-verify",
-    "post-verify",
-];
-/// Those of them that are about drafts.
+/// Keys of many requests, apart from those that need a draft model.
+const OF_MANY: [&str; 4] = ["requests", "token-gap", "without", "draft"];
+/// Keys of many requests that need a draft model.
 const OF_DRAFTS: [&str; 7] = [
     "draft-device",
     "acceptance",
@@ -168,7 +156,12 @@ impl Phone {
     }
 }
 
-/// What runs beside what, without what a text names: `cuts+drafts`, or `nothing`.
+/// Whether a key is about many requests.
+fn is_of_many(key: &str) -> bool {
+    OF_MANY.contains(&key) || OF_DRAFTS.contains(&key)
+}
+
+/// The overlaps that stay on. The value names those that are turned off, as in `cuts+drafts`; `nothing` keeps all of them on.
 fn overlaps(value: &str) -> Result<Overlaps, SimulateError> {
     let mut overlaps = Overlaps::ALL;
     for name in value.split('+').filter(|_| value != "nothing") {
@@ -189,7 +182,7 @@ fn overlaps(value: &str) -> Result<Overlaps, SimulateError> {
 impl Subject for Phone {
     fn keys(&self) -> Vec<String> {
         let numbers = self.scenario.processors().numbers();
-        let known = SETTINGS.into_iter().chain(OF_MANY).chain(["policy"]);
+        let known = SETTINGS.into_iter().chain(OF_MANY).chain(OF_DRAFTS).chain(["policy"]);
         known.map(str::to_owned).chain(numbers.into_iter().map(|(key, _)| key)).collect()
     }
 
@@ -205,7 +198,7 @@ impl Subject for Phone {
                 policy.make().map_err(|error| bad(key, value, error.to_string()))?;
                 self.scenario = self.scenario.clone().policy(policy);
             }
-            _ if OF_MANY.contains(&key) => self.set_of_many(key, value)?,
+            _ if is_of_many(key) => self.set_of_many(key, value)?,
             _ => self.scenario.set(key, value)?,
         }
         self.given.insert(key.to_owned());
@@ -214,7 +207,8 @@ impl Subject for Phone {
 
     fn check(&self) -> Result<(), Misfit> {
         let wrong = |key: &str, reason: &str| Err(Misfit::new(key, reason));
-        match (&self.requests, self.first_given(&OF_ONE), self.first_given(&OF_MANY)) {
+        let of_many = self.first_given(&OF_MANY).or_else(|| self.first_given(&OF_DRAFTS));
+        match (&self.requests, self.first_given(&OF_ONE), of_many) {
             (Some(_), Some(key), _) => {
                 return wrong(key, "with 'requests', each request has its own lengths; remove it");
             }
@@ -262,7 +256,7 @@ impl Subject for Phone {
     }
 
     fn label(&self, axis: &Axis) -> String {
-        match OF_MANY.contains(&&*axis.key) {
+        match is_of_many(&axis.key) {
             true => setting_label(&axis.key, &self.scenario).replace('-', " "),
             false => axis.label(&self.scenario),
         }

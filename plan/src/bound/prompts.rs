@@ -14,7 +14,7 @@ use crate::device::DeviceId;
 use crate::phase::Phase;
 use crate::solve::terms::{Entry, submit_time};
 use crate::strategy::interface::PlanInput;
-use crate::time::{Border, Job};
+use crate::time::Job;
 
 /// Prompt rows of the smallest chunks that are tried.
 const ROWS_LEAST: usize = 32;
@@ -95,15 +95,7 @@ impl<'a> LaneRates<'a> {
         let times = orders.iter().map(|order| {
             let part = Part { order: *order, ..Part::WHOLE };
             let Range { start: first, end } = *nodes;
-            let job = Job {
-                first,
-                end,
-                part: &part,
-                batch: &batch,
-                crossed: false,
-                border: Border::NONE,
-                queued: true,
-            };
+            let job = Job { queued: true, ..Job::alone(first..end, &part, &batch) };
             self.input.cost.job_time(self.device, &job)
         });
         let least = times.min().unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::profile::{DeviceProfile, Machine, Profile, Sample, Spread, VERSION};
 use crate::shape::OpShape;
-use crate::time::{Border, Crossing, Job};
+use crate::time::{Crossing, Job};
 
 /// A graph of matmuls of several shapes [n, k], each with an input of its own.
 fn matmuls(shapes: &[(usize, usize)]) -> Arc<Graph> {
@@ -76,15 +76,7 @@ fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f
 fn predicted(fitted: &Fitted, node: usize, rows: usize, part: &Part) -> f64 {
     let mut batch = Batch::default();
     batch.push(&vec![0; rows], 0, vec![], rows - 1..rows);
-    let job = Job {
-        first: node,
-        end: node + 1,
-        part,
-        batch: &batch,
-        crossed: false,
-        border: Border::NONE,
-        queued: false,
-    };
+    let job = Job::alone(node..node + 1, part, &batch);
     (fitted.job_time(DeviceId(0), &job) - Duration::from_micros(5)).as_nanos() as f64
 }
 
@@ -199,17 +191,9 @@ fn fixed_times_are_those_of_the_profile() {
     let graph = matmuls(&SHAPES[..1]);
     let fitted = Fitted::new(&profile(&graph, &[1], |_, _, _| 100.0), Arc::clone(&graph));
     let fitted = fitted.expect("a fit");
-    let batch = Batch::default();
+    let (part, batch) = (Part::WHOLE, Batch::default());
     let submit = |crossed, queued| {
-        let job = Job {
-            first: 0,
-            end: 0,
-            part: &Part::WHOLE,
-            batch: &batch,
-            crossed,
-            border: Border::NONE,
-            queued,
-        };
+        let job = Job { crossed, queued, ..Job::alone(0..0, &part, &batch) };
         fitted.job_time(DeviceId(0), &job).as_nanos()
     };
     assert_eq!(

@@ -18,7 +18,7 @@ use crate::device::DeviceId;
 use crate::phase::Phase;
 use crate::stage::StagePart;
 use crate::strategy::PlanInput;
-use crate::time::{Border, Crossing, Job};
+use crate::time::{Crossing, Job};
 
 mod brute_force;
 mod published;
@@ -116,15 +116,7 @@ impl Case {
         };
         let times = ways.into_iter().map(|graphs| {
             let part = &Part { graphs, ..part.clone() };
-            let job = Job {
-                first: 1,
-                end: 2,
-                part,
-                batch: &batch,
-                crossed: false,
-                border: Border::NONE,
-                queued: false,
-            };
+            let job = Job::alone(1..2, part, &batch);
             self.laws.job_time(DeviceId(device), &job)
         });
         times.min().expect("a way")

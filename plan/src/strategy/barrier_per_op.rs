@@ -16,7 +16,7 @@ use crate::device::{DeviceId, takes_rows};
 use crate::error::PlanError;
 use crate::route::Route;
 use crate::stage::Stage;
-use crate::time::{Border, Job};
+use crate::time::Job;
 
 /// Each op is a stage of its own, on the device that runs it fastest alone:
 /// T = Σ_op (min_d T_d(op) + T_sync), so ops of a chunk never overlap. It models the bulk-synchronous
@@ -71,15 +71,7 @@ impl BarrierPerOp {
             for stage in stages.into_list() {
                 let part = &stage.parts[0].part;
                 let (first, end) = (nodes.start, nodes.end);
-                let job = Job {
-                    first,
-                    end,
-                    part,
-                    batch,
-                    crossed: false,
-                    border: Border::NONE,
-                    queued: false,
-                };
+                let job = Job::alone(first..end, part, batch);
                 let time = input.cost.job_time(DeviceId(at), &job);
                 if best.as_ref().is_none_or(|(least, _)| time < *least) {
                     best = Some((time, stage));

@@ -7,7 +7,7 @@ use lapwing_kernels::part::{Part, Share};
 use super::options::Ratio;
 use super::route_builder::RouteBuilder;
 use crate::device::DeviceId;
-use crate::time::{Border, Job};
+use crate::time::Job;
 
 /// How many units of a block's output channels each device gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +38,7 @@ impl Proportion {
                 let batch = stages.input.batch(stages.shape);
                 let speeds = wholes.iter().map(|(device, part)| {
                     let (first, end, queued) = (nodes.start, nodes.end, true);
-                    let job = Job {
-                        first,
-                        end,
-                        part,
-                        batch: &batch,
-                        crossed: false,
-                        border: Border::NONE,
-                        queued,
-                    };
+                    let job = Job { queued, ..Job::alone(first..end, part, &batch) };
                     let time = stages.input.cost.job_time(*device, &job);
                     // Times are below 2^64 seconds, so speeds have a finite sum.
                     time.as_secs_f64().max(1e-12).recip()

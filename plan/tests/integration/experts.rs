@@ -8,7 +8,7 @@ use lapwing_kernels::part::Part;
 use lapwing_plan::place::{Placed, Places};
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_plan::strategy::{ChunkShape, CpuOnly, OrderSwap};
-use lapwing_plan::time::{Border, Job};
+use lapwing_plan::time::Job;
 
 use crate::setup::Setup;
 use crate::support::{graph, prefill};
@@ -28,15 +28,8 @@ fn times(model: &str, rows: usize, bits: f64) -> (f64, f64) {
     // The last layer computes selected rows only, and may be the first with experts.
     let batch = ChunkShape { selected: rows, ..prefill(rows) }.batch();
     let (first, end) = (node, node + 1);
-    let job = Job {
-        first,
-        end,
-        part: &Part::WHOLE,
-        batch: &batch,
-        crossed: false,
-        border: Border::NONE,
-        queued: false,
-    };
+    let part = Part::WHOLE;
+    let job = Job::alone(first..end, &part, &batch);
     let found = times[0].node_time(&job, node).as_nanos() as f64;
 
     let Op::Experts(op) = &graph.nodes()[node].op else { panic!("experts") };

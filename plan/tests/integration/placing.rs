@@ -9,7 +9,7 @@ use lapwing_plan::blocks::blocks;
 use lapwing_plan::cost::{CostModel, Modelled};
 use lapwing_plan::place::{Placed, Places, path};
 use lapwing_plan::strategy::{AutoPlace, OrderSwap, Strategy, StrategyOptions, all, by_name};
-use lapwing_plan::time::{Border, Crossing, Job, TimeModel};
+use lapwing_plan::time::{Crossing, Job, TimeModel};
 use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use proptest::prelude::*;
 
@@ -138,15 +138,7 @@ fn chain_time(cost: &Modelled, stages: &[Stage], rows: usize) -> Duration {
         }
         before = Some(*device);
         let (first, end) = (stage.nodes.start, stage.nodes.end);
-        let job = Job {
-            first,
-            end,
-            part,
-            batch: &batch,
-            crossed: false,
-            border: Border::NONE,
-            queued: false,
-        };
+        let job = Job::alone(first..end, part, &batch);
         total += cost.job_time(*device, &job);
     }
     total

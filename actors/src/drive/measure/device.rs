@@ -25,7 +25,7 @@ use crate::drive::modelled::{self, SegmentKind};
 use crate::drive::wait::{Cores, Waiter};
 use lapwing_plan::array::GraphSize;
 use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
-use lapwing_plan::time::{Border, Job};
+use lapwing_plan::time::Job;
 
 /// A device under measurement.
 pub(super) struct DeviceBench<'a> {
@@ -251,13 +251,9 @@ impl<'a> DeviceBench<'a> {
         let outputs = self.runs.run(&mut **device, work, &mut log)?;
         if let Some(time) = time {
             let modelled = Job {
-                first: job.nodes.start,
-                end: job.nodes.end,
-                part: job.part,
-                batch: &job.payload.batch,
                 crossed: job.link.crossed,
-                border: Border::NONE,
                 queued: job.link.queued,
+                ..Job::alone(job.nodes.start..job.nodes.end, job.part, &job.payload.batch)
             };
             let segments = modelled::segments(&**time, &modelled, log.steps.0);
             self.throttle.wait(modelled::total(&segments), &mut self.waiter);

@@ -18,7 +18,7 @@ use lapwing_plan::cost::CostModel;
 use lapwing_plan::fit::Fitted;
 use lapwing_plan::profile::Sample;
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
-use lapwing_plan::time::{Border, Job, TimeModel};
+use lapwing_plan::time::{Job, TimeModel};
 
 #[path = "../../../tests/integration/blank.rs"]
 #[expect(unreachable_pub, reason = "the integration tests share this file")]
@@ -131,15 +131,7 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
             let mut batch = lapwing_kernels::device::Batch::default();
             batch.push(&vec![0; rows], 0, vec![], rows - 1..rows);
             for (first, end) in [(2, 5), (5, 7), (1, 7)] {
-                let job = Job {
-                    first,
-                    end,
-                    part: &part,
-                    batch: &batch,
-                    crossed: true,
-                    border: Border::NONE,
-                    queued: false,
-                };
+                let job = Job { crossed: true, ..Job::alone(first..end, &part, &batch) };
                 let truth = model.run_time(&job).as_secs_f64();
                 let predicted = fitted.job_time(DeviceId(at), &job).as_secs_f64();
                 ratios.push(predicted / truth);

@@ -10,7 +10,7 @@ use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use lapwing_plan::soc::{Soc, SyncMode};
-use lapwing_plan::time::{Border, Job, TimeModel};
+use lapwing_plan::time::{Job, TimeModel};
 
 use super::{near, of, run, sd8gen3, short, zero_cost};
 
@@ -128,15 +128,7 @@ impl Kernel {
         let graphs = if kind == DeviceKind::Npu { vec![rows] } else { Vec::new() };
         let part = Part { graphs, order, ..Part::WHOLE };
         let (first, end) = (self.first, self.end);
-        let job = Job {
-            first,
-            end,
-            part: &part,
-            batch: &batch,
-            crossed: false,
-            border: Border::NONE,
-            queued: true,
-        };
+        let job = Job { queued: true, ..Job::alone(first..end, &part, &batch) };
         let all: Duration = (first..end).map(|node| time.node_time(&job, node)).sum();
         all.as_secs_f64() * 1e6
     }
@@ -223,15 +215,7 @@ fn attention_with_a_window_costs_as_much_as_without() {
             batch.push(&vec![0; rows], start, Vec::new(), rows - 1..rows);
             let part = Part::WHOLE;
             let (first, end) = (node, node + 1);
-            let job = Job {
-                first,
-                end,
-                part: &part,
-                batch: &batch,
-                crossed: false,
-                border: Border::NONE,
-                queued: true,
-            };
+            let job = Job { queued: true, ..Job::alone(first..end, &part, &batch) };
             time[0].node_time(&job, node).as_secs_f64() * 1e9
         })
     };

@@ -22,7 +22,7 @@ impl<'a> Shown<'a> {
         Shown { session, bar, next_line: 0 }
     }
 
-    /// Shows what runs next.
+    /// Shows the number of finished runs, and the scenario of the next one.
     pub(super) fn show(&mut self, progress: &StudyProgress<'_>) {
         let StudyProgress { done, all, scenario, .. } = progress;
         if let Some(bar) = &self.bar {

@@ -71,7 +71,7 @@ fn service_is_spread_and_compared_in_windows() {
     // a gets 16 from 1 to 4, of which the first window from 2 to 6 has two thirds; b gets 12 at 9, and asks for 16 at 8.
     let rates: Vec<f64> = report.clients.iter().flat_map(|c| c.service_in_window.clone()).collect();
     assert!(rates.iter().zip([16.0 * 2.0 / 3.0 / 4.0, 0.0, 0.0, 0.0]).all(|(a, b)| approx(*a, b)));
-    // In the first window b asks for nothing and is owed nothing. In the second one nobody gets anything.
+    // In the first window b requests nothing, so its difference is 0. In the second window no client is served.
     assert_eq!(report.difference_in_window, [0.0, 0.0]);
     let measure = Measure { window: 8.0, ..measure };
     let report = LoadReport::new("fcfs", &outcomes(), &stats(), &measure);
