@@ -24,8 +24,6 @@ pub struct Experiment {
     pub requests: Vec<LoadRequest>,
     /// The server.
     pub server: Server,
-    /// Number of such servers that share the requests.
-    pub workers: usize,
     /// Parameters that policies have in it: name, and `KEY=VALUE,…`.
     pub parameters: Vec<(&'static str, &'static str)>,
     /// How service is counted.
@@ -89,13 +87,12 @@ impl Experiment {
         let Some((name, about)) = entry.copied() else {
             return Err(ExperimentError::Unknown { name: name.to_owned() });
         };
-        let (workers, measure) = (1, Measure::default());
+        let measure = Measure::default();
         let made = |requests, server| Experiment {
             name,
             about,
             requests,
             server,
-            workers,
             parameters: Vec::new(),
             measure,
         };

@@ -9,7 +9,7 @@ use crate::load::*;
 fn every_experiment_is_known_and_serves_its_requests() {
     for (name, about) in Experiment::ALL {
         let mut experiment = Experiment::named(name, Experiment::SEED).expect(name);
-        assert_eq!((experiment.name, experiment.about, experiment.workers), (name, about, 1));
+        assert_eq!((experiment.name, experiment.about), (name, about));
         assert!(experiment.requests.len() >= 100, "{name}: {}", experiment.requests.len());
         let clients = experiment.requests.iter().map(|request| &request.client);
         assert!(clients.collect::<HashSet<_>>().len() <= 27, "{name}");
