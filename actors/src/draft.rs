@@ -17,6 +17,7 @@ use lapwing_kernels::device::ModelId;
 
 use crate::sample::Sampled;
 
+mod acceptance;
 mod cost;
 mod length;
 mod lookup;
@@ -27,9 +28,11 @@ mod suffix;
 mod tree;
 mod union;
 
+pub use acceptance::ASSUMED_ACCEPTANCE;
+pub(crate) use acceptance::UsualAcceptance;
 pub use cost::DraftCost;
 pub(crate) use length::DraftLength;
-pub use length::{ASSUMED_ACCEPTANCE, BestLength, GAIN_MIN, best_length};
+pub use length::{BestLength, GAIN_MIN, best_length};
 pub(crate) use length::{best_count, chain};
 pub use lookup::{LOOKUP, PromptLookup};
 pub use model::{DRAFT_MAX_OPEN, DraftForm, Schedule, UnknownSchedule};

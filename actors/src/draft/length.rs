@@ -1,5 +1,6 @@
 //! How many drafted tokens a step verifies.
 
+use super::acceptance::{ASSUMED_ACCEPTANCE, Rate, UsualAcceptance};
 use super::tree::Followed;
 
 /// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
@@ -10,26 +11,20 @@ use super::tree::Followed;
 /// whether the text has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct DraftLength {
-    /// Accepted tokens, recent ones with the most weight.
-    accepted: f64,
-    /// Tokens that could have been accepted: the accepted ones, and the first rejected one of each draft.
-    tried: f64,
-    /// Of the alternatives of a tree, where likelier tokens were rejected: accepted ones, and all.
-    others: (f64, f64),
+    /// Of the likeliest tokens: the accepted ones, and those that could have been.
+    first: Rate,
+    /// Of the alternatives of a tree, where likelier tokens were rejected.
+    others: Rate,
+    /// What was learned since it was last asked for.
+    untold: (usize, usize),
     /// Proposals to decline before the next one is tried.
     until_trial: usize,
     /// Proposals between two trials.
     gap: usize,
 }
 
-/// Acceptance that is assumed at first, with the weight of that many tokens.
-const PRIOR: (f64, f64) = (ASSUMED_ACCEPTANCE, 3.0);
-
-/// Acceptance that is assumed of a new request.
-pub const ASSUMED_ACCEPTANCE: f64 = 0.6;
-
-/// The same for the alternatives of a tree, where likelier tokens were rejected.
-const PRIOR_OTHERS: (f64, f64) = (0.3, 3.0);
+/// Acceptance that is assumed of the alternatives of a tree, where likelier tokens were rejected.
+const ASSUMED_OF_OTHERS: f64 = 0.3;
 
 /// Factor of the weight of earlier drafts at each new one.
 const DECAY: f64 = 0.9;
@@ -96,40 +91,48 @@ const GAPS: (usize, usize) = (8, 128);
 
 impl Default for DraftLength {
     fn default() -> DraftLength {
-        let (accepted, tried, others) = (0.0, 0.0, (0.0, 0.0));
-        DraftLength { accepted, tried, others, until_trial: 0, gap: GAPS.0 }
+        DraftLength {
+            first: Rate::assumed(ASSUMED_ACCEPTANCE),
+            others: Rate::assumed(ASSUMED_OF_OTHERS),
+            untold: (0, 0),
+            until_trial: 0,
+            gap: GAPS.0,
+        }
     }
 }
 
 impl DraftLength {
     /// The acceptance that is expected of the next token.
     pub(crate) fn acceptance(&self) -> f64 {
-        (self.accepted + PRIOR.0 * PRIOR.1) / (self.tried + PRIOR.1)
+        self.first.expected()
     }
 
-    /// The acceptance by which a length is chosen: the expected one and, once something was tried, half its standard
-    /// error. Too long a draft corrects the estimate; where nothing is drafted, nothing corrects it.
+    /// The acceptance by which a length is chosen.
     pub(crate) fn hopeful_acceptance(&self) -> f64 {
-        let expected = self.acceptance();
-        if self.tried == 0.0 {
-            return expected;
-        }
-        expected + 0.5 * (expected * (1.0 - expected) / (self.tried + PRIOR.1)).sqrt()
+        self.first.hopeful()
     }
 
     /// The acceptance that is expected of an alternative where likelier tokens are rejected.
     pub(crate) fn acceptance_of_others(&self) -> f64 {
-        (self.others.0 + PRIOR_OTHERS.0 * PRIOR_OTHERS.1) / (self.others.1 + PRIOR_OTHERS.1)
+        self.others.expected()
+    }
+
+    /// Tells what it learned since it did so last, or, if that is nothing at all, begins with what is usual.
+    pub(crate) fn meet(&mut self, usual: &mut UsualAcceptance) {
+        match std::mem::take(&mut self.untold) {
+            (_, 0) if self.first.is_new() => self.first = usual.of_request(),
+            (_, 0) => {}
+            untold => usual.learn(untold),
+        }
     }
 
     /// Learns from a verified draft.
     pub(crate) fn learn(&mut self, followed: Followed) {
         let Followed { first, other, .. } = followed;
-        self.accepted = self.accepted * DECAY + first.0 as f64;
-        self.tried = self.tried * DECAY + first.1 as f64;
+        self.untold = (self.untold.0 + first.0, self.untold.1 + first.1);
+        self.first.learn(first, DECAY);
         if other.1 > 0 {
-            self.others.0 = self.others.0 * DECAY + other.0 as f64;
-            self.others.1 = self.others.1 * DECAY + other.1 as f64;
+            self.others.learn(other, DECAY);
         }
     }
 
@@ -241,6 +244,27 @@ mod tests {
             let gap = length.hopeful_acceptance() - length.acceptance();
             assert!(gap > 0.0 && gap < 0.07, "{accepted} of 4: {gap}");
         }
+    }
+
+    #[test]
+    fn a_request_begins_with_the_acceptance_of_those_before() {
+        let mut usual = UsualAcceptance::default();
+        let mut first = DraftLength::default();
+        first.meet(&mut usual);
+        assert!((first.acceptance() - ASSUMED_ACCEPTANCE).abs() < 1e-12, "nothing is known");
+        for accepted in [0, 0, 1, 0, 0].repeat(40) {
+            first.learn(Followed::chain(1, accepted));
+            first.meet(&mut usual);
+        }
+        let mut second = DraftLength::default();
+        second.meet(&mut usual);
+        assert!((second.acceptance() - 0.2).abs() < 0.1, "{}", second.acceptance());
+        // Its own text counts from its first draft on, and is not forgotten when it meets the others.
+        (0..30).for_each(|_| second.learn(Followed::chain(4, 4)));
+        let own = second.acceptance();
+        second.meet(&mut usual);
+        second.meet(&mut usual);
+        assert!(own > 0.95 && second.acceptance() == own);
     }
 
     #[test]

@@ -21,6 +21,9 @@ impl Scheduler {
             return;
         }
         let (model, draft) = (sequence.model, sequence.model_drafts().map(|drafts| drafts.model));
+        if let Some(draft) = draft {
+            self.running[at].meet_usual(&mut self.models[draft.0].usual_acceptance);
+        }
         let others = self.others(at);
         let slack = self.least_slack(model).unwrap_or(f64::INFINITY);
         let Model { vocab, steps, .. } = &self.models[model.0];

@@ -16,6 +16,7 @@ use super::parts::KvPages;
 use super::rows::PlannedBy;
 use super::step_times::{DecodeChunk, StepTimes};
 use crate::chunk::Chunk;
+use crate::draft::UsualAcceptance;
 use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
@@ -70,6 +71,8 @@ pub(super) struct Model {
     pub(super) staggered: Option<usize>,
     /// Times of decode steps.
     pub(super) steps: StepTimes,
+    /// How often the model's tokens are accepted, if it drafts for another one.
+    pub(super) usual_acceptance: UsualAcceptance,
     /// Times of chunks with prompt rows, beside those of the cost model: of the strategy's routes, and of those for chunks
     /// whose graphs are not ready.
     pub(super) corrections: [Corrections; 2],
@@ -128,6 +131,7 @@ impl Model {
             decoding,
             staggered: None,
             steps,
+            usual_acceptance: UsualAcceptance::default(),
             corrections: Default::default(),
             latest: Default::default(),
         })

@@ -1,7 +1,7 @@
 //! Drafts: which tokens a step verifies.
 
 use super::{Sequence, SequenceTask};
-use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, Wait, chain};
+use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, UsualAcceptance, Wait, chain};
 
 /// The next decode step of a sequence.
 pub(in super::super) struct NextStep<F> {
@@ -21,6 +21,13 @@ pub(in super::super) struct StepTime<F> {
 }
 
 impl Sequence {
+    /// Takes over, or adds to, what is known of its draft model's acceptance.
+    pub(in super::super) fn meet_usual(&mut self, usual: &mut UsualAcceptance) {
+        if let Some(drafts) = self.drafts_mut() {
+            drafts.length.meet(usual);
+        }
+    }
+
     /// Drafts the tokens of the next step, or chooses how many a draft model is to draft.
     pub(in super::super) fn propose<F>(&mut self, vocab: usize, step: NextStep<F>)
     where
