@@ -231,6 +231,13 @@ impl Moment {
         }
     }
 
+    /// Longest time until one of the devices of a candidate has done what it has begun or been sent.
+    pub fn busy(&self, candidate: &Candidate) -> Duration {
+        let lanes = candidate.lanes.iter().zip(&self.lanes);
+        let used = lanes.filter(|(own, _)| !own.time.is_zero());
+        used.map(|(_, lane)| lane.time).max().unwrap_or_default()
+    }
+
     /// Time of a part of a device, as long as it takes at this moment.
     fn slowed(&self, device: usize, time: Duration) -> Duration {
         match self.slow.get(device) {
@@ -260,7 +267,7 @@ impl Moment {
         lanes.map(|(own, step)| step.part.mul_f64(f64::from(own.parts) * step.share / 2.0)).sum()
     }
 
-    /// The candidate on which a chunk ends first, of those that are ready; of those that hardly differ from the first one, the first.
+    /// The candidate on which a chunk ends first, of those that are ready, by their places; of those that hardly differ from the first one, the first.
     ///
     /// # Panics
     /// Without candidates.
@@ -268,14 +275,14 @@ impl Moment {
         &self,
         candidates: &[Candidate],
         haste: Haste,
-        is_ready: impl Fn(&Candidate) -> bool,
+        is_ready: impl Fn(usize) -> bool,
     ) -> Choice {
         let first = self.end_of(&candidates[0], haste);
         let mut best = Choice { at: 0, end: first, first };
         for (at, candidate) in candidates.iter().enumerate().skip(1) {
             let end = self.end_of(candidate, haste);
             let gains = end < first.mul_f64(1.0 - GAIN);
-            if gains && end < best.end && is_ready(candidate) {
+            if gains && end < best.end && is_ready(at) {
                 best = Choice { at, end, ..best };
             }
         }

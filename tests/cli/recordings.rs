@@ -6,8 +6,8 @@ use std::path::Path;
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
     Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited, MessageId,
-    Milestone, NameId, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo,
-    WaitMode,
+    Milestone, NameId, Rated, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags,
+    WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -111,7 +111,12 @@ pub(crate) fn saved_reading(folder: &Path, name: &str, gpu_ns: u64) -> String {
     let (route, alone) = (NameId(7), NameId(8));
     let routed = Routed { chunk: 7, route, end: 30_000, alone, alone_end: 42_000, is_due: true };
     let kind = EventKind::Routed(routed);
-    recording.events.insert(0, Event { at: Nanos(0), lane: LaneId(0), kind });
+    let rated = Rated { chunk: 7, route, end: 30_000, alone: 25_000, busy: 4_000, is_ready: true };
+    let taken = EventKind::Rated(rated);
+    let other = EventKind::Rated(Rated { route: alone, end: 42_000, busy: 20_000, ..rated });
+    for (at, kind) in [kind, other, taken].into_iter().enumerate() {
+        recording.events.insert(at, Event { at: Nanos(0), lane: LaneId(0), kind });
+    }
     let path = folder.join(name);
     recording.save(&path).expect("save");
     path.display().to_string()

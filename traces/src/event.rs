@@ -15,7 +15,7 @@ pub use kinds::{
 };
 pub use limited::Limited;
 pub use need::Need;
-pub use routed::Routed;
+pub use routed::{Rated, Routed};
 pub use words::WORDS;
 
 /// Number of a lane in its recording. A lane is a device queue, an actor, a link or a thread.
@@ -157,6 +157,8 @@ pub enum EventKind {
     Limited(Limited),
     /// A chunk took one of several routes.
     Routed(Routed),
+    /// A route that a chunk could take.
+    Rated(Rated),
     /// A chunk needs so much time of each device.
     Need(Need),
     /// An op divided its rows between the experts of its layer.

@@ -12,6 +12,7 @@ mod main_cause;
 mod make;
 mod reads;
 mod requests;
+mod routed;
 mod streams;
 mod together;
 
@@ -20,7 +21,8 @@ pub use drafts::DraftReport;
 pub use experts::ExpertReport;
 pub use main_cause::main_cause;
 pub use reads::ReadReport;
-pub use streams::{DecisionsReport, LimitedReport, RoutedReport, TokenGapReport};
+pub use routed::{RatedRouteReport, RoutedReport};
+pub use streams::{DecisionsReport, LimitedReport, TokenGapReport};
 pub use together::TogetherReport;
 
 /// Version of the report format. New fields do not change it.

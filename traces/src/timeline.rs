@@ -17,7 +17,7 @@ mod streams;
 mod window;
 
 pub use marks::{Counter, ExpertsOnLane, Freed, RequestMilestone, Sleep};
-pub use routes::RouteChoice;
+pub use routes::{RatedRoute, RouteChoice};
 pub use streams::{TokenGap, TokenGaps};
 
 /// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.

@@ -77,6 +77,23 @@ pub struct RouteChosen {
     pub alone_end: Duration,
     /// Whether it passes chunks that wait for the same devices.
     pub is_due: bool,
+    /// All routes that it could take, first the one for idle devices; empty if nothing was compared.
+    pub rated: Box<[RatedRoute]>,
+}
+
+/// A route that a chunk could take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RatedRoute {
+    /// Names of its devices.
+    pub devices: Arc<str>,
+    /// Predicted time until the chunk would end on it.
+    pub end: Duration,
+    /// The same on idle devices.
+    pub alone: Duration,
+    /// Longest predicted time until one of its devices has done what it was sent before.
+    pub busy: Duration,
+    /// False if the chunk would have ended earlier on it, but its graphs were not ready.
+    pub is_ready: bool,
 }
 
 impl RouteChosen {

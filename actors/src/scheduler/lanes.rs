@@ -17,59 +17,15 @@ use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::{Computing, DeviceSet, Life, Runs};
 
+mod chosen;
 pub(super) mod contention;
 mod learned;
 mod steps;
 
+pub(super) use chosen::Chosen;
 use contention::{Contention, Ended, StageErrors};
 use learned::Learned;
 use steps::Steps;
-
-/// A route that was chosen for a chunk, among those that it could take.
-pub(super) struct Chosen {
-    candidates: Arc<[Candidate]>,
-    choice: Choice,
-    /// Whether it passes chunks that wait for its devices.
-    pub(super) haste: Haste,
-    /// Whether it is a step of streams.
-    is_step: bool,
-    /// How long the streams of a step may wait for its end, in ns; `None` for other chunks.
-    allowed: Option<f64>,
-}
-
-impl Chosen {
-    pub(super) fn route(&self) -> &Arc<Route> {
-        &self.candidate().route
-    }
-
-    fn candidate(&self) -> &Candidate {
-        &self.candidates[self.choice.at]
-    }
-
-    /// Its predicted work on each device.
-    pub(super) fn lanes(&self) -> Arc<[LaneWork]> {
-        Arc::clone(&self.candidate().lanes)
-    }
-
-    /// How long a step may let others pass, so that its streams have their tokens just in time.
-    pub(super) fn spare(&self) -> Duration {
-        let allowed = self.allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
-        allowed.saturating_sub(self.choice.end)
-    }
-
-    /// What a recording may tell of it; `None` if there was no choice.
-    fn told(&self) -> Option<RouteChosen> {
-        let (alone, Choice { end, first, .. }) = (&self.candidates[0], self.choice);
-        let is_due = self.haste == Haste::Due;
-        (is_due || self.candidates.len() > 1).then(|| RouteChosen {
-            devices: Arc::clone(&self.candidate().devices),
-            end,
-            alone: Arc::clone(&alone.devices),
-            alone_end: first,
-            is_due,
-        })
-    }
-}
 
 /// A chunk in flight.
 struct Flight {
@@ -181,7 +137,7 @@ impl Lanes {
         if chosen.candidate().lanes.is_empty() {
             return None;
         }
-        let told = chosen.told();
+        let told = chosen.told(&self.moment);
         if chosen.allowed.is_some() {
             self.steps.record(&chosen.candidate().lanes, now);
         }
@@ -239,17 +195,19 @@ impl Scheduler {
         let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
         let mut choice = Choice { at: 0, end: alone, first: alone };
         let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
+        let mut compared = None;
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let mut moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
             // A step is one of those, and after the last stream there are none.
             if is_step || !self.running.iter().any(Sequence::is_streaming) {
                 moment.steps.clear();
             }
-            let missing = Cell::new(None);
-            let is_ready = |candidate: &Candidate| {
-                let is_ready = matches!(self.graphs.readiness(&candidate.route), Readiness::Ready);
+            let missing = Cell::new((None, 0));
+            let is_ready = |at: usize| {
+                let route = &candidates[at].route;
+                let is_ready = matches!(self.graphs.readiness(route), Readiness::Ready);
                 if !is_ready {
-                    missing.set(Some(Arc::clone(&candidate.route)));
+                    missing.set((Some(at), missing.get().1 | 1 << at));
                 }
                 is_ready
             };
@@ -261,11 +219,13 @@ impl Scheduler {
                 choice = moment.choose(&candidates, haste, is_ready);
             }
             self.lanes.moment = moment;
-            if let Some(route) = missing.into_inner() {
-                self.graphs.want_too(&route);
+            let (missing, unready) = missing.get();
+            compared = Some(unready);
+            if let Some(at) = missing {
+                self.graphs.want_too(&candidates[at].route);
             }
         }
-        (Chosen { candidates, choice, haste, is_step, allowed }, first)
+        (Chosen { candidates, choice, haste, is_step, allowed, unready: compared }, first)
     }
 
     /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as

@@ -73,7 +73,7 @@ fn a_chunk_takes_the_route_on_which_it_ends_first() {
     assert_eq!(choose(&moment([[0, 0], [100, 50]], 0), &all, turn), (2, 60));
     assert_eq!(choose(&moment([[0, 0], [100, 50]], 0), &all[..2], turn), (0, 120));
     // One that is not ready is not chosen.
-    let choice = moment([[30, 30], [0, 0]], 0).choose(&all, turn, |it| it.alone != MS * 50);
+    let choice = moment([[30, 30], [0, 0]], 0).choose(&all, turn, |at| all[at].alone != MS * 50);
     assert_eq!((choice.at, choice.end, choice.first), (0, MS * 70, MS * 70));
 }
 

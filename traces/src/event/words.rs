@@ -155,6 +155,7 @@ impl Fields {
             EventKind::Limited(limited) => Fields::limited(&limited),
             EventKind::Routed(routed) => Fields::routed(&routed),
             EventKind::Need(need) => Fields::need(&need),
+            EventKind::Rated(rated) => Fields::rated(&rated),
             EventKind::Experts(rows) => Fields::experts(&rows),
         }
     }
@@ -231,6 +232,7 @@ impl Fields {
             16 => EventKind::Experts(self.expert_rows()),
             17 => EventKind::Routed(self.route()?),
             18 => EventKind::Need(self.as_need()),
+            19 => EventKind::Rated(self.as_rated()),
             _ => return None,
         })
     }

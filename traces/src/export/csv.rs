@@ -34,6 +34,7 @@ pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
         source.requests(),
         source.limited(),
         source.routed(),
+        source.routes(),
     ]
 }
 
@@ -204,6 +205,20 @@ impl Source<'_> {
                 or_empty(limited.stream),
                 or_empty(limited.stream.map(|_| limited.slack)),
             ]);
+        }
+        rows.table()
+    }
+
+    fn routes(&self) -> Table {
+        let columns = "chunk,route,end_ns,alone_ns,busy_ns,is_ready";
+        let mut rows = Rows::new("routes.csv", columns);
+        for (chunk, choice) in &self.timeline.routed {
+            for route in &choice.routes {
+                let times = [route.end, route.alone, route.busy].map(|ns| ns.to_string());
+                let [end, alone, busy] = times;
+                let name = text(&route.route);
+                rows.add(&[chunk.to_string(), name, end, alone, busy, route.is_ready.to_string()]);
+            }
         }
         rows.table()
     }

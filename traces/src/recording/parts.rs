@@ -72,6 +72,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Rows(..)
         | EventKind::Limited(_)
         | EventKind::Routed(_)
+        | EventKind::Rated(_)
         | EventKind::Need(_)
         | EventKind::Experts(_) => None,
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Percentiles;
+use super::routed::{RoutedReport, routed};
 use crate::timeline::{Timeline, TokenGap, TokenGaps};
 
 /// Times between the tokens of one request.
@@ -44,23 +45,6 @@ pub struct DecisionsReport {
     pub routed: Vec<RoutedReport>,
 }
 
-/// A chunk that could take several routes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RoutedReport {
-    /// Number of the chunk.
-    pub chunk: u64,
-    /// Devices of its route.
-    pub route: String,
-    /// Predicted time until its end, in ms.
-    pub end_ms: f64,
-    /// Devices of the route that it would have taken on idle devices.
-    pub alone: String,
-    /// Predicted time until its end on that route, in ms.
-    pub alone_end_ms: f64,
-    /// Whether it passed chunks that waited for its devices, because its streams were due.
-    pub is_due: bool,
-}
-
 fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
@@ -88,15 +72,7 @@ pub(super) fn by_request(gaps: &BTreeMap<u64, TokenGaps>) -> Vec<TokenGapReport>
 }
 
 pub(super) fn decisions(timeline: &Timeline) -> DecisionsReport {
-    let routed = timeline.routed.iter().map(|(chunk, choice)| RoutedReport {
-        chunk: *chunk,
-        route: choice.route.clone(),
-        end_ms: ms(choice.end),
-        alone: choice.alone.clone(),
-        alone_end_ms: ms(choice.alone_end),
-        is_due: choice.is_due,
-    });
-    DecisionsReport { limited: limited(timeline), routed: routed.collect() }
+    DecisionsReport { limited: limited(timeline), routed: routed(timeline) }
 }
 
 fn limited(timeline: &Timeline) -> Vec<LimitedReport> {

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    After, Counter, ExpertsOnLane, Freed, Lane, Message, RequestMilestone, RouteChoice, Sleep,
-    Span, Timeline, Wait,
+    After, Counter, ExpertsOnLane, Freed, Lane, Message, RatedRoute, RequestMilestone, RouteChoice,
+    Sleep, Span, Timeline, Wait,
 };
 use crate::clock::Nanos;
 use crate::event::{
-    Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Routed, Sending, SpanId,
-    SpanInfo,
+    Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Rated, Routed, Sending,
+    SpanId, SpanInfo,
 };
 use crate::recording::Recording;
 
@@ -146,8 +146,16 @@ impl Build<'_> {
             EventKind::Routed(routed) => {
                 let [route, alone] = [routed.route, routed.alone].map(|name| self.name(name));
                 let Routed { end, alone_end, is_due, .. } = routed;
-                let choice = RouteChoice { route, end, alone, alone_end, is_due };
+                let routes = Vec::new();
+                let choice = RouteChoice { route, end, alone, alone_end, is_due, routes };
                 self.timeline.routed.insert(routed.chunk, choice);
+            }
+            EventKind::Rated(rated) => {
+                let route = self.name(rated.route);
+                let Rated { end, alone, busy, is_ready, .. } = rated;
+                if let Some(choice) = self.timeline.routed.get_mut(&rated.chunk) {
+                    choice.routes.push(RatedRoute { route, end, alone, busy, is_ready });
+                }
             }
             EventKind::Need(need) => {
                 self.timeline.needs.entry(need.chunk).or_default().push(need);

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
     Activity, ChunkPhase, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited,
-    MessageId, Milestone, NameId, Need, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo,
-    StallCause, Tags, WaitInfo, WaitMode,
+    MessageId, Milestone, NameId, Need, Order, Rated, Routed, RowOutcome, Sending, SpanId,
+    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -108,6 +108,11 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         ([number(), number(), number()], name(), name(), any::<bool>()).prop_map(
             |([chunk, end, alone_end], route, alone, is_due)| {
                 EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due })
+            }
+        ),
+        ([number(), number(), number(), number()], name(), any::<bool>()).prop_map(
+            |([chunk, end, alone, busy], route, is_ready)| {
+                EventKind::Rated(Rated { chunk, route, end, alone, busy, is_ready })
             }
         ),
         (number(), any::<u32>(), any::<[u64; Need::DEVICES]>(), number()).prop_map(

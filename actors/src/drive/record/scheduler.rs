@@ -1,8 +1,8 @@
 //! Trace events of the scheduler.
 
 use lapwing_traces::event::{
-    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Need, Routed, Sending,
-    SpanId, SpanInfo, Tags,
+    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Need, Rated, Routed,
+    Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
@@ -218,6 +218,14 @@ impl SchedulerTrace {
                 let is_due = chosen.is_due;
                 let routed = Routed { chunk, route, end, alone, alone_end, is_due };
                 self.trace.record(self.trace.now(), EventKind::Routed(routed));
+                for rated in &chosen.rated {
+                    let route = self.trace.name(&rated.devices);
+                    let times = [rated.end, rated.alone, rated.busy];
+                    let [end, alone, busy] = times.map(|it| (Nanos(0) + it).0);
+                    let is_ready = rated.is_ready;
+                    let rated = Rated { chunk, route, end, alone, busy, is_ready };
+                    self.trace.record(self.trace.now(), EventKind::Rated(rated));
+                }
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {

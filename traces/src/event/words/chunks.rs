@@ -1,6 +1,6 @@
 //! Events of chunks as fields: their routes, what they need of devices, and the rows of their experts.
 
-use super::super::{ExpertRows, Limited, NameId, Need, Routed};
+use super::super::{ExpertRows, Limited, NameId, Need, Rated, Routed};
 use super::Fields;
 
 impl Fields {
@@ -75,6 +75,31 @@ impl Fields {
             alone_end: self.flops,
             is_due: self.sub > 0,
         })
+    }
+
+    #[inline]
+    pub(super) fn rated(of: &Rated) -> Fields {
+        Fields {
+            kind: 19,
+            sub: of.is_ready.into(),
+            chunk: of.chunk,
+            name: of.route.0,
+            bytes: of.end,
+            flops: of.alone,
+            since: of.busy,
+            ..Fields::default()
+        }
+    }
+
+    pub(super) fn as_rated(&self) -> Rated {
+        Rated {
+            chunk: self.chunk,
+            route: NameId(self.name),
+            end: self.bytes,
+            alone: self.flops,
+            busy: self.since,
+            is_ready: self.sub > 0,
+        }
     }
 
     #[inline]
