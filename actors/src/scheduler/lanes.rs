@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lapwing_plan::Phase;
 use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
 use lapwing_plan::pace::STEPS_WAITED;
-use lapwing_plan::{Phase, Route};
 use lapwing_traces::Nanos;
 
 use super::effect::RouteChosen;

@@ -26,6 +26,30 @@ fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
 }
 
 #[test]
+fn a_choice_tells_all_routes_with_what_their_devices_had_to_do() {
+    let mut lanes = Lanes::default();
+    let end = Duration::from_millis(100);
+    let busy = Duration::from_millis(60);
+    let longest = busy;
+    lanes.moment.lanes = vec![LaneWork { time: busy, longest, parts: 1 }];
+    let chosen = Chosen {
+        candidates: Arc::new([candidate(40, 0), candidate(30, 0)]),
+        choice: Choice { at: 0, end, first: end },
+        haste: Haste::InTurn,
+        is_step: false,
+        allowed: None,
+        unready: Some(0b10),
+    };
+    let life = Arc::default();
+    let sent = SentChunk { id: 1, life: &life, runs: &None };
+    let told = lanes.on_sent(sent, chosen, Nanos(0)).expect("two routes");
+    let rated: Vec<_> =
+        told.rated.iter().map(|it| (it.end, it.alone, it.busy, it.is_ready)).collect();
+    let ms = Duration::from_millis;
+    assert_eq!(rated, [(ms(100), ms(40), ms(60), true), (ms(90), ms(30), ms(60), false)]);
+}
+
+#[test]
 fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
     let mut lanes = Lanes::default();
     let end = Duration::from_millis(100);
@@ -35,6 +59,7 @@ fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
         haste: Haste::InTurn,
         is_step: false,
         allowed: None,
+        unready: None,
     };
     let life = Arc::default();
     lanes.on_sent(SentChunk { id: 1, life: &life, runs: &None }, chosen, Nanos(0));
