@@ -4,12 +4,17 @@
 //! request the pages that begin with the same tokens when it admits it. Pages stay in the KV cache
 //! until another sequence needs them.
 
+mod block;
+mod events;
+mod follower;
 mod tree;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_kernels::kv::DuplicatePage;
 
+pub use block::{BlockHash, CacheBatch, CacheEvent, CacheGroup, StoredBlocks, block_tokens};
+pub use events::CacheEvents;
 pub use tree::{CachedText, DroppedText, Found, KeptState, PrefixTree};
 pub(crate) use tree::{Known, common};
 
@@ -54,3 +59,6 @@ impl Default for PrefixUse {
         PrefixUse::Shared(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, Task};
 use lapwing_actors::policy::ClientId;
+use lapwing_actors::prefix::PrefixCache;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::cpu::{HeadWeights, PackedUsers};
@@ -33,6 +34,7 @@ use crate::tokenizer::Tokenizer;
 mod accessors;
 mod attention;
 mod builder;
+mod cache_events;
 mod check;
 mod choose_strategy;
 mod cost_model;
@@ -111,6 +113,7 @@ struct Inner {
     share_kv: Option<KvSharing>,
     slots: SlotPool,
     kv: Arc<KvStore>,
+    prefixes: Option<PrefixCache>,
     kept_prefixes: Option<KeptPrefixes>,
     context: usize,
     chunk_rows: usize,
@@ -277,6 +280,7 @@ impl Engine {
         let engine = self.clone();
         let ended = spawn_blocking("shutdown", move || {
             engine.inner.live.shutdown(how);
+            engine.inner.prefixes.iter().for_each(PrefixCache::end_events);
             let kept = engine.inner.kept_prefixes.as_ref();
             kept.map_or(Ok(()), |kept| kept.write(&engine.inner.kv))
         });

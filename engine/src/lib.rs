@@ -11,6 +11,7 @@ pub mod energy;
 mod engine;
 pub mod error;
 pub mod fit;
+pub mod kv_events;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod packed;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::clients::{Caller, Clients};
 use super::config::{ServeConfig, seconds};
 use super::error::ApiError;
+use super::kv_events::KvEventsAddress;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
 use super::routes::group::PathGroup;
@@ -25,6 +26,8 @@ pub(crate) struct App {
     pub(crate) phase: watch::Sender<Phase>,
     /// The paths that are offered.
     pub(crate) paths: Vec<PathGroup>,
+    /// Where the KV events of each model are published.
+    pub(crate) kv_events: Vec<KvEventsAddress>,
 }
 
 /// How far a server is on its way to its end.

@@ -10,6 +10,7 @@ use super::app::{App, Phase};
 use super::clients::Clients;
 use super::config::ServeConfig;
 use super::effect;
+use super::kv_events;
 use super::metrics::Metrics;
 use super::models::{ModelSpec, Models, Offer, Source};
 use super::mounted::Mounted;
@@ -115,9 +116,11 @@ impl ServerBuilder {
         let specs = tokio::task::spawn_blocking(read).await.unwrap_or(Err(ServeError::NoModel))?;
         let models = Models::new(specs, config.memory_bytes, config.keep_alive());
         let (phase, phases) = watch::channel(Phase::Serving);
+        let kv_events = kv_events::publish(&config, &models, &phase).await?;
         tokio::spawn(unload_idle(models.clone(), phases));
         let metrics = Metrics::new();
-        Ok(Mounted { app: Arc::new(App { config, models, clients, metrics, adopt, phase, paths }) })
+        let app = App { config, models, clients, metrics, adopt, phase, paths, kv_events };
+        Ok(Mounted { app: Arc::new(app) })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::address;
+use super::kv_events::KvEventsConfig;
 use lapwing_engine::config::SEQUENCES_DEFAULT;
 
 /// Settings of a [`Server`](super::Server). A TOML file has the same names; unknown ones are errors.
@@ -54,6 +55,8 @@ pub struct ServeConfig {
     /// Events of the timeline that are kept for `/debug/timeline`; 0 records nothing. An event takes 88
     /// bytes.
     pub timeline_events: usize,
+    /// What the prefix caches store and remove, published for routers; nothing by default.
+    pub kv_events: KvEventsConfig,
 }
 
 impl Default for ServeConfig {
@@ -77,6 +80,7 @@ impl Default for ServeConfig {
             cors: Vec::new(),
             log_prompts: false,
             timeline_events: 1 << 17,
+            kv_events: KvEventsConfig::default(),
         }
     }
 }

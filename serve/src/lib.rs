@@ -43,6 +43,7 @@ mod fields;
 mod gate;
 mod http_span;
 mod ids;
+mod kv_events;
 mod llama_cpp;
 mod metrics;
 mod models;
@@ -79,6 +80,7 @@ use models::Models;
 pub use axum;
 pub use builder::ServerBuilder;
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
+pub use kv_events::{KvEventsAddress, KvEventsConfig, KvEventsForm};
 pub use mounted::Mounted;
 pub use routes::group::PathGroup;
 pub use start_error::ServeError;
@@ -106,6 +108,11 @@ impl Server {
     /// One line for each model that cannot answer conversations, and why.
     pub fn notes(&self) -> Vec<String> {
         self.mounted.notes()
+    }
+
+    /// Where the KV events of each model are published ([`ServeConfig::kv_events`]).
+    pub fn kv_events(&self) -> &[KvEventsAddress] {
+        self.mounted.kv_events()
     }
 
     /// Loads the first model, which otherwise happens at the first request.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
+use lapwing_engine::kv_events::CacheBlocks;
 use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
@@ -40,6 +41,15 @@ pub(crate) struct Metrics {
     state: State,
     /// One scrape at a time: what engines report is written into the gauges before they are read.
     scrape: Mutex<()>,
+}
+
+/// What a loaded model reports.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// Its name.
+    pub(crate) name: String,
+    pub(crate) stats: EngineStats,
+    pub(crate) cache: CacheBlocks,
 }
 
 /// The metrics of one answer.
@@ -244,7 +254,7 @@ impl Metrics {
     }
 
     /// All metrics as text in `format`, with the state of the loaded models.
-    pub(crate) fn text(&self, engines: &[(String, EngineStats)], format: Format) -> String {
+    pub(crate) fn text(&self, engines: &[Report], format: Format) -> String {
         let _one = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.set(engines);
         let mut out = String::new();

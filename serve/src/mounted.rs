@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::app::{App, Phase};
 use super::config::seconds;
+use super::kv_events::KvEventsAddress;
 use super::router::router;
 use super::start_error::ServeError;
 
@@ -81,6 +82,11 @@ impl Mounted {
                 Some(format!("model '{}' {}", spec.name, spec.facts.chat_fault.as_ref()?))
             })
             .collect()
+    }
+
+    /// Where the KV events of each model are published ([`ServeConfig::kv_events`](super::ServeConfig::kv_events)).
+    pub fn kv_events(&self) -> &[KvEventsAddress] {
+        &self.app.kv_events
     }
 
     /// Loads the first model, which otherwise happens at the first request.

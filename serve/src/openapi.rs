@@ -70,6 +70,10 @@ fn operation(route: &Route, method: &str, bodies: &Map<String, Value>) -> Value 
             { "name": "id", "in": "path", "required": true, "schema": { "type": "string" } },
         ]);
     }
+    if route.path == "/debug/blocks" {
+        operation["parameters"] =
+            json!([{ "name": "model", "in": "query", "schema": { "type": "string" } }]);
+    }
     if route.path == "/debug/timeline" || route.path == "/debug/lanes" {
         operation["parameters"] = json!([
             { "name": "model", "in": "query", "schema": { "type": "string" } },

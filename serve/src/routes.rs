@@ -13,7 +13,7 @@ use group::PathGroup::{Anthropic, LlamaCpp, Ollama, OpenAi, Operation, Page};
 use route::Route;
 
 /// All paths.
-pub(crate) static ROUTES: [Route; 37] = [
+pub(crate) static ROUTES: [Route; 38] = [
     Page.open("/", &["get"], "The page of the server", || get(page::page)),
     Operation.open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
     Operation
@@ -29,6 +29,9 @@ pub(crate) static ROUTES: [Route; 37] = [
         || get(state::metrics),
     ),
     Operation.route("/debug/state", &["get"], "Models, clients and queues", || get(state::state)),
+    Operation.route("/debug/blocks", &["get"], "Blocks in the prefix cache of a model", || {
+        get(state::blocks)
+    }),
     Operation.route(
         "/debug/timeline",
         &["get"],

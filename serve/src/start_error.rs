@@ -71,6 +71,32 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+    /// An address of KV events is none.
+    #[error("'{address}' is no address for KV events; tcp://127.0.0.1:5557 is one")]
+    KvEventsAddress {
+        /// The address.
+        address: String,
+    },
+    /// An address of KV events cannot be listened on.
+    #[error(
+        "cannot publish KV events on {address}: {source}; each model takes the next port: choose another one \
+         (on the command line: --kv-events, --kv-events-replay)"
+    )]
+    KvEventsListen {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Other machines would reach KV events, which nothing protects.
+    #[error(
+        "{address} is reachable from other machines, and KV events have the tokens of all prompts and need no key; \
+         use an address of 127.0.0.1, or allow it (--public)"
+    )]
+    KvEventsPublic {
+        /// The address.
+        address: String,
+    },
     /// Other machines would reach the server, and no key is set.
     #[error(
         "{listen} is reachable from other machines, but no key is set, so that everyone could use the models; \

@@ -1,25 +1,28 @@
 //! The state of the server: metrics, and what its page shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::Json;
-use axum::extract::Extension;
+use axum::extract::{Extension, Query};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lapwing_actors::stats::EngineStats;
 use lapwing_engine::PackedUse;
 use serde_json::{Value, json};
 
-use super::app::{App, Call, Phase};
-use super::metrics::{Format, time_errors};
+use super::app::{App, Call, Phase, blocking};
+use super::error::ApiError;
+use super::kv_events::KvEventsAddress;
+use super::metrics::{Format, Report, time_errors};
 
 /// What the loaded models report, by name.
-async fn reports(app: &App) -> Vec<(String, EngineStats)> {
+async fn reports(app: &App) -> Vec<Report> {
     let mut reports = Vec::new();
     for loaded in app.models.loaded() {
         // An engine that has just ended reports nothing.
         if let Ok(stats) = loaded.engine.stats().await {
-            reports.push((app.models.specs()[loaded.index].name.clone(), stats));
+            let name = app.models.specs()[loaded.index].name.clone();
+            reports.push(Report { name, stats, cache: loaded.engine.cache_blocks() });
         }
     }
     reports
@@ -54,7 +57,7 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
     let models: Vec<Value> = specs
         .map(|(index, spec)| {
             let loaded = loaded.iter().find(|loaded| loaded.index == index);
-            let stats = reports.iter().find(|(name, _)| *name == spec.name).map(|(_, stats)| stats);
+            let report = reports.iter().find(|report| report.name == spec.name);
             json!({
                 "name": spec.name,
                 "bytes": spec.bytes,
@@ -65,7 +68,8 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
                 "packed_weights": loaded.map(|loaded| packed_weights(&loaded.engine)),
                 "context": loaded.map(|loaded| loaded.engine.context()),
                 "devices": loaded.map(|loaded| device_names(&loaded.engine)),
-                "state": stats.map(engine_state),
+                "state": report.map(|report| engine_state(&report.stats)),
+                "kv_events": app.kv_events.get(index).map(kv_events),
             })
         })
         .collect();
@@ -76,6 +80,37 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
     };
     Json(json!({ "version": env!("CARGO_PKG_VERSION"), "phase": phase, "models": models }))
         .into_response()
+}
+
+/// Where the KV events of a model are published.
+fn kv_events(of: &KvEventsAddress) -> Value {
+    json!({ "address": of.address, "replay": of.replay, "topic": of.topic })
+}
+
+/// The blocks that the prefix cache of a model has.
+pub(crate) async fn blocks(
+    Extension(call): Extension<Call>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Json<Value>, ApiError> {
+    let models = &call.app.models;
+    let index = models.find(query.get("model").map(String::as_str))?;
+    let engine = models.loaded().into_iter().find(|loaded| loaded.index == index);
+    let engine = engine.map(|loaded| loaded.engine);
+    let size = engine.as_ref().map(|engine| engine.cache_blocks().tokens);
+    let stored = move || engine.map(|engine| engine.cached_blocks()).unwrap_or_default();
+    let stored = blocking(stored).await?;
+    let blocks = stored.iter().flat_map(|blocks| {
+        let before = [blocks.parent].into_iter().chain(blocks.hashes.iter().copied().map(Some));
+        before.zip(&blocks.hashes).map(|(parent, hash)| {
+            json!({
+                "hash": hash.to_string(),
+                "parent": parent.map(|parent| parent.to_string()),
+                "group": blocks.group as usize,
+            })
+        })
+    });
+    let blocks: Vec<Value> = blocks.collect();
+    Ok(Json(json!({ "model": models.specs()[index].name, "block_size": size, "blocks": blocks })))
 }
 
 fn device_names(engine: &lapwing_engine::Engine) -> Vec<String> {

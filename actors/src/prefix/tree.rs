@@ -10,6 +10,7 @@ use super::Namespace;
 
 mod drops;
 mod evict;
+mod followed;
 mod nodes;
 mod recent;
 mod states;
@@ -17,6 +18,7 @@ mod texts;
 
 pub use drops::DroppedText;
 use drops::Drops;
+use followed::Following;
 pub(crate) use recent::Known;
 use recent::Recent;
 
@@ -40,6 +42,7 @@ pub struct PrefixTree {
     recent: Recent,
     /// `None` unless somebody wants to know.
     drops: Option<Drops>,
+    following: Following,
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +121,7 @@ impl PrefixTree {
             pages: 0,
             recent: Recent::default(),
             drops: None,
+            following: Following::default(),
         }
     }
 
@@ -226,6 +230,8 @@ impl PrefixTree {
         };
         let node = self.append(node, rest, pages);
         self.nodes[node].states.extend(tail.into_iter().flatten());
+        self.blocks_come(namespace, node);
+        self.tell();
     }
 
     fn place(&self, root: NodeId, tokens: &[u32]) -> Place {
@@ -250,24 +256,6 @@ impl PrefixTree {
                 return place;
             }
         }
-    }
-
-    /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place. Returns the states that it had.
-    fn drop_tail_within(
-        &mut self,
-        rest: &[u32],
-        node: NodeId,
-        page: usize,
-        rows: usize,
-    ) -> Vec<KeptState> {
-        let tail = self.nodes[node].tokens.len() - page * self.page_rows;
-        let is_prefix = tail == rows && rows < self.page_rows && rows < rest.len();
-        if !is_prefix {
-            return Vec::new();
-        }
-        let states = self.take_states(node, page * self.page_rows);
-        self.shorten(node, 1);
-        states
     }
 }
 

@@ -1,10 +1,13 @@
 //! `lapwing serve`: an HTTP server.
 
+mod kv_events;
+
 use std::path::PathBuf;
 
 use lapwing_engine::EngineBuilder;
-use lapwing_serve::{KeyConfig, ServeConfig, Server};
+use lapwing_serve::{KeyConfig, KvEventsAddress, ServeConfig, Server};
 
+use self::kv_events::KvEventsArgs;
 use crate::cli::failure::Failure;
 use crate::cli::opening::{Given, with_stored};
 use crate::cli::resolve::ModelChoice;
@@ -133,14 +136,33 @@ pub(crate) struct Args {
     engine: EngineArgs,
     #[command(flatten)]
     prefix: PrefixArgs,
+    #[command(flatten)]
+    kv_events: KvEventsArgs,
 }
 
 #[derive(serde::Serialize)]
 struct Report<'a> {
     address: String,
     models: &'a [String],
+    /// Where KV events are published, by model.
+    kv_events: Vec<KvEvents<'a>>,
     /// What users of the server should know, one line each.
     notes: &'a [String],
+}
+
+#[derive(serde::Serialize)]
+struct KvEvents<'a> {
+    model: &'a str,
+    address: &'a str,
+    replay: Option<&'a str>,
+    topic: &'a str,
+}
+
+impl<'a> From<&'a KvEventsAddress> for KvEvents<'a> {
+    fn from(of: &'a KvEventsAddress) -> KvEvents<'a> {
+        let (model, address, replay) = (&*of.model, &*of.address, of.replay.as_deref());
+        KvEvents { model, address, replay, topic: &of.topic }
+    }
 }
 
 /// Serves until a signal.
@@ -171,13 +193,20 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let address = server.address().to_string();
     let notes = server.notes();
     match session.json {
-        true => crate::cli::output::print_json(&Report { address, models: &names, notes: &notes })?,
+        true => {
+            let kv_events = server.kv_events().iter().map(KvEvents::from).collect();
+            let report = Report { address, models: &names, kv_events, notes: &notes };
+            crate::cli::output::print_json(&report)?;
+        }
         false => {
             notes.iter().for_each(|note| session.note(note));
             session.note(&format!(
                 "lapwing serves {} on http://{address}; Ctrl-C ends it",
                 names.join(", ")
             ));
+            for of in server.kv_events() {
+                session.note(&format!("KV events of {} on {}", of.model, of.address));
+            }
         }
     }
     let stop = async {
@@ -230,6 +259,7 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
     if let Some(policy) = &args.engine.policy {
         config.policy.clone_from(policy);
     }
+    args.kv_events.apply(&mut config.kv_events)?;
     config.public |= args.public;
     config.log_prompts |= args.log_prompts;
     config.cors.extend(args.cors.iter().cloned());

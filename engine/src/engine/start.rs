@@ -15,7 +15,7 @@ use lapwing_plan::planner::PlannerParts;
 use super::draft_model::DraftModel;
 use super::opened::{EngineMemory, Opened};
 use super::plans::{unprepared, with_plans};
-use super::prefix::{self, KeptPrefixes, Prefixes};
+use super::prefix::{self, Prefixes};
 use super::recorded::record_facts;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner, cost_model, graphs, memory, require_chat};
@@ -158,10 +158,10 @@ pub(super) fn explainer(
     })
 }
 
-/// The scheduler, and where its prefixes are kept.
+/// The scheduler, and its prefixes.
 struct Scheduled {
     scheduler: Scheduler,
-    kept: Option<KeptPrefixes>,
+    prefixes: Prefixes,
 }
 
 impl Scheduled {
@@ -172,7 +172,7 @@ impl Scheduled {
     ) -> Result<Scheduled, Error> {
         let Shared { opened, memory, .. } = shared;
         let chosen = &opened.chosen;
-        let Prefixes { cache, kept } = prefix::open(shared, &mut plan.notes);
+        let prefixes = prefix::open(shared, &mut plan.notes);
         let explainer = &plan.explainer;
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig {
@@ -187,13 +187,13 @@ impl Scheduled {
         })?;
         scheduler.set_token_gap(chosen.token_gap);
         scheduler.set_reserve(opened.settings.reserve);
-        if let Some(cache) = cache {
-            scheduler.cache_prefixes(ModelId::default(), cache);
+        if let Some(cache) = &prefixes.cache {
+            scheduler.cache_prefixes(ModelId::default(), cache.clone());
         }
         if let Some(draft) = &memory.draft {
             scheduler.add_model(draft.scheduled(&explainer.parts))?;
         }
-        Ok(Scheduled { scheduler: explainer.read_graphs.told_to(scheduler), kept })
+        Ok(Scheduled { scheduler: explainer.read_graphs.told_to(scheduler), prefixes })
     }
 }
 
@@ -243,7 +243,8 @@ fn run(
         share_kv: settings.share_kv,
         slots: memory.slots,
         kv: memory.kv,
-        kept_prefixes: scheduled.kept,
+        prefixes: scheduled.prefixes.cache,
+        kept_prefixes: scheduled.prefixes.kept,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,

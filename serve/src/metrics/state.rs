@@ -1,8 +1,9 @@
 //! The state of engines when the metrics are read.
 
-use lapwing_actors::stats::{EngineStats, PaceStats, TIME_ERRORS};
+use lapwing_actors::stats::{PaceStats, TIME_ERRORS};
 use prometheus_client::registry::Registry;
 
+use super::Report;
 use super::family::{Numbers, add, model};
 
 const RUNNING: [&str; 3] =
@@ -18,6 +19,7 @@ pub(super) struct State {
     kv_usage: Numbers,
     kv_pages: Numbers,
     kv_cached: Numbers,
+    cache_config: Numbers,
     states: Numbers,
     states_cached: Numbers,
     graphs_wanted: Numbers,
@@ -39,7 +41,7 @@ impl State {
     }
 
     /// Names, help and numbers of each family.
-    fn families(&self) -> [(&[&str], &str, &Numbers); 16] {
+    fn families(&self) -> [(&[&str], &str, &Numbers); 17] {
         [
             (&RUNNING, "Requests that run", &self.running),
             (&WAITING, "Requests that wait to be admitted", &self.waiting),
@@ -50,6 +52,11 @@ impl State {
             ),
             (&["lapwing_kv_pages"], "Pages of the KV cache", &self.kv_pages),
             (&["lapwing_kv_pages_cached"], "KV pages that the prefix cache holds", &self.kv_cached),
+            (
+                &["vllm:cache_config_info"],
+                "1, with the size and the number of the blocks of the KV cache, and whether requests share them",
+                &self.cache_config,
+            ),
             (&["lapwing_states"], "Places of states of recurrent layers", &self.states),
             (
                 &["lapwing_states_cached"],
@@ -101,17 +108,18 @@ impl State {
     }
 
     /// Writes the state of the loaded models into the gauges.
-    pub(super) fn set(&self, engines: &[(String, EngineStats)]) {
+    pub(super) fn set(&self, engines: &[Report]) {
         for family in
             [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
                 .into_iter()
                 .chain([&self.graphs_wanted, &self.chunks_elsewhere])
                 .chain([&self.chunks_short, &self.tokens_late, &self.time_errors])
                 .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
+                .chain([&self.cache_config])
         {
             family.clear();
         }
-        for (name, stats) in engines {
+        for Report { name, stats, cache } in engines {
             let set = |family: &Numbers, value: f64| {
                 family.get_or_create(&model(name)).set(value);
             };
@@ -132,6 +140,11 @@ impl State {
                 labels.push((key, value.to_owned()));
                 labels
             };
+            let mut config = with("block_size", &cache.tokens.to_string());
+            config.push(("num_gpu_blocks", cache.count.to_string()));
+            let is_shared = if cache.are_shared { "True" } else { "False" };
+            config.push(("enable_prefix_caching", is_shared.to_owned()));
+            self.cache_config.get_or_create(&config).set(1.0);
             for (cause, chunks) in
                 [("token gap", stats.pace.chunks_limited), ("kept short", stats.pace.chunks_short)]
             {

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use lapwing_kernels::kv::KvPage;
 
-use super::{Node, NodeId, PrefixTree};
+use super::{KeptState, Node, NodeId, PrefixTree};
 
 impl PrefixTree {
     /// Number of pages that no sequence leases.
@@ -35,6 +35,7 @@ impl PrefixTree {
             self.shorten(leaf.1, dropped);
         }
         self.drop_empty_roots();
+        self.tell();
         left == 0
     }
 
@@ -80,6 +81,7 @@ impl PrefixTree {
         }
         self.pages -= pages;
         let keep = self.nodes[leaf].pages.len() - pages;
+        self.blocks_leave(leaf, keep);
         if keep > 0 {
             drop(self.take_states(leaf, keep * self.page_rows));
             let node = &mut self.nodes[leaf];
@@ -97,5 +99,23 @@ impl PrefixTree {
         if children.is_empty() && above.is_some() {
             self.leaves.insert((*used, parent));
         }
+    }
+
+    /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place. Returns the states that it had.
+    pub(super) fn drop_tail_within(
+        &mut self,
+        rest: &[u32],
+        node: NodeId,
+        page: usize,
+        rows: usize,
+    ) -> Vec<KeptState> {
+        let tail = self.nodes[node].tokens.len() - page * self.page_rows;
+        let is_prefix = tail == rows && rows < self.page_rows && rows < rest.len();
+        if !is_prefix {
+            return Vec::new();
+        }
+        let states = self.take_states(node, page * self.page_rows);
+        self.shorten(node, 1);
+        states
     }
 }

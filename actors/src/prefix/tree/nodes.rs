@@ -41,6 +41,7 @@ impl PrefixTree {
         };
         let key = first.tokens[..self.page_rows].to_vec();
         let first = self.add(first);
+        self.blocks_part(at, first, pages);
         let rest_key = self.key(at);
         self.nodes[first].children.insert(rest_key, at);
         if let Some(parent) = self.nodes[at].parent.replace(first) {

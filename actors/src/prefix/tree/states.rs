@@ -15,6 +15,8 @@ impl PrefixTree {
         let states = &mut self.nodes[node].states;
         if let Err(at) = states.binary_search_by_key(&rows, |state| state.rows) {
             states.insert(at, KeptState { rows, place });
+            self.state_comes(namespace, node, rows);
+            self.tell();
         }
     }
 
@@ -46,7 +48,10 @@ impl PrefixTree {
         });
         match ends.min() {
             Some((_, _, node, at)) => {
+                let rows = self.nodes[node].states[at].rows;
+                self.state_leaves(node, rows);
                 self.nodes[node].states.remove(at);
+                self.tell();
                 true
             }
             None => false,
@@ -75,7 +80,7 @@ impl PrefixTree {
     }
 
     /// Number of tokens before those of a node.
-    fn start_of(&self, node: NodeId) -> usize {
+    pub(super) fn start_of(&self, node: NodeId) -> usize {
         let above = std::iter::successors(self.nodes[node].parent, |at| self.nodes[*at].parent);
         above.map(|at| self.nodes[at].tokens.len()).sum()
     }
