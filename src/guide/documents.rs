@@ -24,6 +24,7 @@ documents! {
     glossary: "../../docs/glossary.md",
     json: "../../docs/json.md",
     kernels: "../../docs/kernels.md",
+    kv_events: "../../docs/kv_events.md",
     legacy: "../../docs/legacy.md",
     load: "../../docs/load.md",
     names: "../../docs/names.md",

@@ -8,6 +8,7 @@ mod client;
 mod constraints;
 mod fields;
 mod interfaces;
+mod kv_events;
 #[cfg(feature = "structured")]
 mod library;
 mod limits;

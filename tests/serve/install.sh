@@ -18,6 +18,7 @@ install() {
 }
 install older 'openai>=1.109,<2'
 install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'anthropic>=2.14,<3' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
+install events 'msgspec>=0.21,<1' 'pyzmq>=27,<28'
 if [ ! -e "$folder/npm/done" ]; then
     mkdir -p "$folder/npm"
     echo '{"private":true,"type":"module"}' > "$folder/npm/package.json"

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Runs the clients that people use against `lapwing serve` on loopback: openai (two major versions), ollama, anthropic,
-# litellm and langchain-openai of Python; openai, ollama, ai and @openai/agents of npm; the page in headless Chromium.
+# litellm and langchain-openai of Python; openai, ollama, ai and @openai/agents of npm; the page in headless Chromium; a reader of
+# KV events with pyzmq and msgspec.
 #
 # usage: run.sh LAPWING FOLDER
 #
 # LAPWING is the program, FOLDER takes the clients, which install.sh installs if they are not there.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,8p' "$0"; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,9p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(realpath "$1")
 sh "$here/install.sh" "$2"
@@ -23,7 +24,7 @@ start() {
         kill -0 "$server" || { cat "$folder/log"; exit 1; }
         sleep 0.1
     done
-    LAPWING_URL=http://$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$folder/listening")
+    LAPWING_URL=http://$(sed 's/^{"address":"\([^"]*\)".*/\1/' "$folder/listening")
     export LAPWING_URL
 }
 # Ends it with SIGTERM: the exit code is 0.
@@ -69,4 +70,11 @@ body = b'{\"prompt\": \"Name a colour.\", \"max_tokens\": 2}'
 urllib.request.urlopen(os.environ['LAPWING_URL'] + '/v1/completions', body).read()"
 stop
 logs '"prompt":"Name a colour."' || fail "the prompt is not in the log"
+
+# Readers of KV events, in both forms. The cache holds 512 tokens.
+for form in map array; do
+    start -c 256 --kv-events tcp://127.0.0.1:0 --kv-events-replay tcp://127.0.0.1:0 --kv-events-form $form
+    LAPWING_LISTENING=$(cat "$folder/listening") LAPWING_FORM=$form judge "$folder/events/bin/python" "$here/kv_events.py"
+    stop
+done
 echo "lapwing serve: all clients are served"

@@ -126,6 +126,42 @@ async fn every_query_of_the_dashboard_names_what_is_exported() {
     running.stop().await;
 }
 
+/// What llm-d's endpoint picker reads of an engine of the type `vllm`: each metric, and the labels that have the values. It chooses
+/// servers by the first three, and divides prompts into blocks by the last one.
+const PICKED: [(&str, &[&str]); 4] = [
+    ("vllm:num_requests_waiting", &[]),
+    ("vllm:num_requests_running", &[]),
+    ("vllm:kv_cache_usage_perc", &[]),
+    ("vllm:cache_config_info", &["block_size", "num_gpu_blocks"]),
+];
+
+#[tokio::test]
+async fn an_endpoint_picker_finds_the_metrics_that_it_reads() {
+    let running = with_an_answer().await;
+    for accept in ["text/plain", "application/openmetrics-text"] {
+        let body = running.client.with(&format!("accept: {accept}")).get("/metrics").await.body;
+        for (name, labels) in PICKED {
+            let mut lines = body.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+            let line = lines.next().unwrap_or_else(|| panic!("no {name}: {body}"));
+            assert_eq!(lines.next(), None, "one of the only model");
+            assert!(body.contains(&format!("# TYPE {name} gauge\n")), "{name} is a gauge");
+            let value = |label: &str| {
+                let (_, rest) = line.split_once(&format!("{label}=\"")).expect("a label");
+                rest.split('"').next().and_then(|value| value.parse::<usize>().ok())
+            };
+            let numbers: Vec<_> = labels.iter().map(|label| value(label)).collect();
+            // The model has a context of 256 tokens, and the cache is twice as large.
+            let expected: &[_] = if labels.is_empty() { &[] } else { &[Some(16), Some(32)] };
+            assert_eq!(numbers, expected, "{line}");
+            let value: f64 =
+                line.rsplit_once(' ').and_then(|(_, text)| text.parse().ok()).expect("a number");
+            assert_eq!(value, if labels.is_empty() { 0.0 } else { 1.0 }, "{line}");
+        }
+        assert!(body.contains("enable_prefix_caching=\"True\""), "{body}");
+    }
+    running.stop().await;
+}
+
 #[test]
 fn the_names_of_a_query_are_found() {
     let query = "histogram_quantile(0.5, sum by (le) (rate(vllm:a_bucket{model_name=~\"$m\", x!=\"\"}[5m]))) / \

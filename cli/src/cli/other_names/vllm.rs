@@ -36,6 +36,7 @@ pub(crate) const ROWS: &[Row] = &[
         "weights are used as the file has them; --requant FORM makes them \
              smaller, as in --requant q8_0",
     ),
+    instead(&["--kv-events-config"], "--kv-events ADDRESS publishes KV events; docs/kv_events.md"),
     instead(&["--served-model-name"], "-m NAME=MODEL gives a model another name"),
     instead(
         &[
