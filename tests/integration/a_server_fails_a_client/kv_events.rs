@@ -127,7 +127,7 @@ async fn listed(client: &Client, model: &str) -> BTreeMap<(u64, u64), Option<u64
 async fn ask(client: &Client, model: &str, count: usize) {
     for nth in 0..count {
         let ids: Vec<usize> = (0..40 + 11 * (nth % 9))
-            .map(|at| if at < 17 * (nth % 5) { 20 + at } else { 30 + (nth * 7 + at) % 200 })
+            .map(|at| if at < 17 * (nth % 5) { 20 + at } else { 30 + (nth * 7 + at) % 90 })
             .collect();
         let mut body =
             json!({ "model": model, "prompt": ids, "max_tokens": 3, "ignore_eos": true });
