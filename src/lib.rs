@@ -37,8 +37,8 @@ pub use lapwing_engine::{
     Request, RequestTimes, RerankRequest, Reserve, RunError, RunningRequest, SamplingParams,
     Scored, Shutdown, SlotStats, StageKind, StagePlacement, Stream, Summary, Token, TokenEvent,
     TokenLogprob, TokenStream, TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft,
-    drivers, energy, error, fit, kv_events, plan, policy, prepare, profile, ranges, routing,
-    serde_json, tokenizer, traces, weights,
+    drivers, energy, error, export_hf, fit, hugging_face, kv_events, plan, policy, prepare,
+    profile, ranges, routing, serde_json, tokenizer, traces, weights,
 };
 #[cfg(feature = "structured")]
 pub use lapwing_engine::{

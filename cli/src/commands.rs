@@ -7,6 +7,7 @@ mod completions;
 mod convert;
 mod devices;
 mod embed;
+mod export_hf;
 mod fit;
 mod groups;
 mod inspect;
@@ -188,6 +189,9 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     /// Convert a model file older than GGUF to GGUF
     Convert(convert::Args),
+    /// Write a model's tokenizer and chat template for transformers and engines with its interfaces
+    #[command(name = "export-hf")]
+    ExportHf(export_hf::Args),
     /// Convert text to token ids
     Tokenize(tokenize::Args),
     /// Print the embeddings of texts
@@ -248,6 +252,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Inspect(args) => inspect::run(args, session).await,
         Command::Load(args) => load::run(args, session).await,
         Command::Convert(args) => convert::run(args, session).await,
+        Command::ExportHf(args) => export_hf::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
         Command::Embed(args) => embed::run(args, session).await,
         Command::Rerank(args) => rerank::run(args, session).await,

@@ -44,6 +44,7 @@ pub use fault::ChatFault;
 
 pub use call_ids::short_id;
 pub use message::{ChatOptions, Message};
+pub(crate) use metadata::SPECIALS;
 #[cfg(feature = "structured")]
 pub(crate) use shows::Shows;
 pub use thoughts::AnswerStart;

@@ -34,6 +34,7 @@ pub use lapwing_plan::registry::{ChoiceError, NameError};
 pub use crate::chat::{ChatError, ChatFault};
 pub use crate::devices::DeviceSpecError;
 pub use crate::drivers::fault::DriverFault;
+pub use crate::hugging_face::HfError;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
@@ -41,7 +42,7 @@ pub use crate::ranges::error::RangesError;
 pub use crate::rerank::RerankError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
-pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
+pub use crate::tokenizer::{Inexpressible, NotAnId, TokenizerError, VocabularyDifference};
 #[cfg(feature = "structured")]
 pub use crate::tools::{ArgumentsError, ToolError};
 #[cfg(feature = "schemars")]
@@ -71,6 +72,8 @@ enum Cause {
     Bind(#[from] BindError),
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    HuggingFace(#[from] HfError),
     #[error(transparent)]
     NotAnId(#[from] NotAnId),
     #[error(transparent)]

@@ -11,6 +11,7 @@ pub mod energy;
 mod engine;
 pub mod error;
 pub mod fit;
+pub mod hugging_face;
 pub mod kv_events;
 #[cfg(feature = "fetch")]
 pub mod models;
@@ -46,6 +47,7 @@ pub use engine::{BesideStream, Engine, EngineBuilder, Module, PromptGraphs};
 pub use error::{Error, ErrorKind};
 /// The trait of a [`TokenStream`].
 pub use futures_core::Stream;
+pub use hugging_face::export_hf;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
 pub use lapwing_actors::sample::{SamplingParams, Scored, TokenLogprob};

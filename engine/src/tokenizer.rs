@@ -21,6 +21,7 @@ mod roles;
 mod sentence_pieces;
 mod special_tokens;
 mod token_table;
+mod tokenizer_json;
 mod unigram;
 mod vocabulary;
 mod word_pieces;
@@ -42,6 +43,7 @@ use ranked_pieces::RankedPieces;
 use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
+pub use tokenizer_json::Inexpressible;
 use unigram::Unigram;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
 use word_pieces::WordPieces;
@@ -204,8 +206,22 @@ impl Tokenizer {
         self.inner.add_bos && self.inner.roles.bos.is_some()
     }
 
+    /// Whether the file requests the end token behind a text.
+    pub(crate) fn adds_eos(&self) -> bool {
+        self.inner.add_eos && self.inner.roles.eos.is_some()
+    }
+
+    /// The token of text that the vocabulary cannot express, if the method has one.
+    fn unknown(&self) -> Option<u32> {
+        match &self.inner.method {
+            Method::Unigram(unigram) => Some(unigram.unknown()),
+            Method::WordPieces(pieces) => Some(pieces.unknown()),
+            _ => None,
+        }
+    }
+
     /// Whether `id` is matched in text before word rules apply.
-    fn is_special(&self, id: u32) -> bool {
+    pub(crate) fn is_special(&self, id: u32) -> bool {
         self.inner.table.traits(id).is_special()
     }
 

@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "embed",
             "rerank",
             "convert",
+            "export-hf",
             "completions",
         ],
     ),

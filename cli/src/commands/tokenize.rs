@@ -19,12 +19,15 @@ Examples:
   lapwing tokenize -m FILE.gguf \"Hello, world!\"
   lapwing tokenize --json - < README.md
   lapwing tokenize --no-bos --no-special \"<|im_start|>\"
+  lapwing tokenize --list '[\"one text\", \"another\"]'
 
 The ids are those that `run --raw` uses. Prints one id and its piece per line; ⏎ and ⇥ stand for
 line feed and tab, <0xE6> for a byte that is no whole character. Text from stdin includes the line
 feed at its end. A file with only a vocabulary is sufficient.
 
-With --json: {\"ids\":[…]}";
+With --list, prints the ids of each text on a line.
+
+With --json: {\"ids\":[…]}, and with --list {\"ids\":[[…],…]}";
 
 /// Options of `tokenize`.
 #[derive(Debug, clap::Args)]
@@ -46,13 +49,17 @@ pub(crate) struct Args {
     #[arg(long)]
     no_special: bool,
 
+    /// The text is a JSON array of texts, each of which becomes ids of its own
+    #[arg(long)]
+    list: bool,
+
     #[command(flatten)]
     model: ModelArg,
 }
 
 #[derive(Serialize)]
-struct Report {
-    ids: Vec<u32>,
+struct Report<T> {
+    ids: T,
 }
 
 /// Prints the ids of a text.
@@ -61,8 +68,22 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let path = model_file(&args.model.model, session).await?;
     let tokenizer = open_tokenizer(&path)?;
     let special = if args.no_special { Special::Plain } else { Special::Parse };
-    tokenizer.check(&text).map_err(|error| Failure::usage(error.to_string()))?;
-    let ids = tokenizer.encode(&text, special, !args.no_bos);
+    let ids = |text: &str| {
+        tokenizer.check(text).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(tokenizer.encode(text, special, !args.no_bos))
+    };
+    if args.list {
+        let texts: Vec<String> = serde_json::from_str(&text).map_err(|error| {
+            Failure::usage(format!("--list needs a JSON array of texts: {error}"))
+        })?;
+        let ids: Vec<Vec<u32>> =
+            texts.iter().map(|text| ids(text)).collect::<Result<_, Failure>>()?;
+        return match session.json {
+            true => print_json(&Report { ids }),
+            false => print_plain(&ids.iter().map(|ids| line_of(ids)).collect::<String>()),
+        };
+    }
+    let ids = ids(&text)?;
     if session.json {
         return print_json(&Report { ids });
     }
@@ -73,6 +94,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         lines.push_str(&format!("{id:>7}  '{piece}'\n"));
     }
     print_plain(&lines)
+}
+
+/// The ids on one line.
+fn line_of(ids: &[u32]) -> String {
+    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+    format!("{}\n", ids.join(" "))
 }
 
 /// The text of a token. Bytes that are no whole characters are written as sentence-piece vocabularies write them: `<0xE6>`.

@@ -8,8 +8,11 @@ use crate::tokenizer::Tokenizer;
 /// Key of the default template; the key of a named one ends in its name.
 const KEY: &str = "tokenizer.chat_template";
 
+/// Name of a template for a query and a document, which is none for conversations.
+const RERANK: &str = "rerank";
+
 /// Variables of further special tokens, and the keys of their ids.
-const SPECIALS: [(&str, &str); 5] = [
+pub(crate) const SPECIALS: [(&str, &str); 5] = [
     ("unk_token", "tokenizer.ggml.unknown_token_id"),
     ("pad_token", "tokenizer.ggml.padding_token_id"),
     // The key is spelled like this.
@@ -36,6 +39,13 @@ impl ChatTemplate {
     /// If the key has the wrong type.
     pub(crate) fn source_in(metadata: &Metadata) -> Result<Option<&str>, ChatError> {
         metadata.opt_str(KEY).map_err(|source| ChatError::Metadata { source })
+    }
+
+    /// Names of the templates for conversations that the file has beside its default one.
+    pub(crate) fn names_in(metadata: &Metadata) -> impl Iterator<Item = &str> {
+        let names =
+            metadata.iter().filter_map(|entry| entry.0.strip_prefix(KEY)?.strip_prefix('.'));
+        names.filter(|name| *name != RERANK)
     }
 
     /// The file's template called `name`, such as `tool_use`, or `None` if it has none.

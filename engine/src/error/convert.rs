@@ -17,6 +17,7 @@ error_from! {
     ModelError => Model,
     BindError => Model,
     TokenizerError => Model,
+    HfError => Model,
     NotAnId => Request,
     ChatError => Request,
     PlanError => Config,

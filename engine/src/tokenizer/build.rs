@@ -59,13 +59,13 @@ impl Defaults {
     fn of(vocabulary: &Vocabulary, table: &TokenTable) -> Result<Self, TokenizerError> {
         match vocabulary.model.as_str() {
             "gpt2" => {
-                let rules = WordRules::named(vocabulary.pre.as_deref().unwrap_or("default"))?;
+                let rules = word_rules(vocabulary)?;
                 let bos = rules.has_bos.then_some(11);
                 let roles = RoleIds { bos, eos: Some(11), ..RoleIds::default() };
                 Self::of_merges(vocabulary, table, rules, roles)
             }
             "gemma4" => {
-                let rules = WordRules::named("gemma4")?;
+                let rules = word_rules(vocabulary)?;
                 Self::of_merges(vocabulary, table, rules, RoleIds::default())
             }
             "llama" => Ok(Self {
@@ -131,6 +131,14 @@ impl Defaults {
         };
         Ok(Self { method, roles, begin: rules.begin, add_eos: false, add_space_prefix: false })
     }
+}
+
+/// The rules by which text is split into words before BPE by ranks.
+pub(super) fn word_rules(vocabulary: &Vocabulary) -> Result<&'static WordRules, TokenizerError> {
+    WordRules::named(match vocabulary.model.as_str() {
+        "gemma4" => "gemma4",
+        _ => vocabulary.pre.as_deref().unwrap_or("default"),
+    })
 }
 
 /// The begin, end and unknown tokens of WordPiece: those that the file states, or those with the usual

@@ -38,16 +38,8 @@ impl Tokenizer {
     /// texts.
     pub fn encode_pair(&self, first: &str, second: &str) -> Option<Vec<u32>> {
         let inner = &*self.inner;
-        let separation = inner.separation;
-        let end = match inner.add_eos {
-            true => inner.roles.eos.or(separation.token),
-            false => None,
-        };
-        let between = end.into_iter().chain(separation.token.filter(|_| separation.is_added));
-        let between: Vec<u32> = between.collect();
-        if between.is_empty() {
-            return None;
-        }
+        let between = self.separation()?;
+        let end = self.end_of_text();
         let mut ids = Vec::new();
         if inner.add_bos {
             ids.extend(inner.roles.bos);
@@ -57,6 +49,23 @@ impl Tokenizer {
         ids.extend(self.encode(second, Special::Plain, false));
         ids.extend(end);
         Some(ids)
+    }
+
+    /// The tokens between two texts, or `None` if the file requests none.
+    pub(super) fn separation(&self) -> Option<Vec<u32>> {
+        let Separation { token, is_added } = self.inner.separation;
+        let between: Vec<u32> =
+            self.end_of_text().into_iter().chain(token.filter(|_| is_added)).collect();
+        (!between.is_empty()).then_some(between)
+    }
+
+    /// The token behind a text, or behind two.
+    pub(super) fn end_of_text(&self) -> Option<u32> {
+        let inner = &*self.inner;
+        match inner.add_eos {
+            true => inner.roles.eos.or(inner.separation.token),
+            false => None,
+        }
     }
 
     /// The ids of a text that is composed of a file's own and of others: control tokens are matched only where they contain

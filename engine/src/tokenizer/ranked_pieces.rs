@@ -71,6 +71,18 @@ impl RankedPieces {
         self.after_space
     }
 
+    /// The longest word of line feeds only that is a token and that merges do not make.
+    pub(super) fn line_feeds_without_merges(&self, table: &TokenTable) -> Option<u32> {
+        let joins = ByRank { table, merges: &self.merges };
+        let most = table.text_len_max();
+        (1..=most).rev().map(|count| "\n".repeat(count)).find_map(|word| {
+            let id = table.id(&word)?;
+            let mut ids = Vec::new();
+            joiner::encode(table, &joins, &word, &mut ids);
+            (ids != [id]).then_some(id)
+        })
+    }
+
     /// Appends the ids of `text`.
     ///
     /// Takes O(n log n) for n characters.

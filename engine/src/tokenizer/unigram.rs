@@ -74,6 +74,11 @@ impl Unigram {
         })
     }
 
+    /// The unknown token.
+    pub(super) fn unknown(&self) -> u32 {
+        self.unknown
+    }
+
     /// Whether encoding adds a space before a text.
     pub(super) fn adds_space(&self) -> bool {
         self.space_first || self.merge_spaces

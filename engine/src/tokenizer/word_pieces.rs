@@ -18,10 +18,10 @@ use super::sentence_pieces::SPACE;
 use super::vocabulary::{TokenKind, Vocabulary};
 
 /// Characters of the longest word that is looked up; a longer one is the unknown token, as in BERT.
-const WORD_CHARS_MAX: usize = 100;
+pub(super) const WORD_CHARS_MAX: usize = 100;
 
 /// Prefix of tokens that continue a word, in the crate's vocabulary.
-const CONTINUES: &str = "##";
+pub(super) const CONTINUES: &str = "##";
 
 /// Token texts of the roles in every vocabulary of BERT.
 pub(super) const BEGIN: &str = "[CLS]";
@@ -38,16 +38,8 @@ pub(super) struct WordPieces {
 impl WordPieces {
     /// Builds the lookup from a vocabulary whose unknown token has the id `unknown`.
     pub(super) fn new(vocabulary: &Vocabulary, unknown: u32) -> Result<Self, TokenizerError> {
-        let kind = |id: usize| vocabulary.kinds.get(id).copied().unwrap_or(TokenKind::Normal);
-        let spelled = |id: usize, text: &str| match text.strip_prefix(SPACE) {
-            Some(begins) => begins.to_owned(),
-            None if kind(id) == TokenKind::Normal => format!("{CONTINUES}{text}"),
-            None => text.to_owned(),
-        };
-        let texts = vocabulary.tokens.iter().enumerate().map(|(id, text)| spelled(id, text));
-        let vocab: Vocab = texts.zip(0..).collect();
-        let unknown_text = vocabulary.tokens.get(unknown as usize).cloned().unwrap_or_default();
-        let unknown_text = spelled(unknown as usize, &unknown_text);
+        let vocab: Vocab = spelled(vocabulary).zip(0..).collect();
+        let unknown_text = spelled(vocabulary).nth(unknown as usize).unwrap_or_default();
         let model = WordPiece::builder()
             .vocab(vocab)
             .unk_token(unknown_text)
@@ -55,10 +47,12 @@ impl WordPieces {
             .max_input_chars_per_word(WORD_CHARS_MAX)
             .build()
             .map_err(|source| TokenizerError::WordPieces { source })?;
-        let lowercase = vocabulary.lowercase.unwrap_or(true);
-        let strip_accents = vocabulary.strip_accents.unwrap_or(lowercase);
-        let normalizer = BertNormalizer::new(true, true, Some(strip_accents), lowercase);
-        Ok(Self { normalizer, model, unknown })
+        Ok(Self { normalizer: normalizer(vocabulary), model, unknown })
+    }
+
+    /// The unknown token.
+    pub(super) fn unknown(&self) -> u32 {
+        self.unknown
     }
 
     /// Appends the ids of `text`.
@@ -79,6 +73,23 @@ impl WordPieces {
             }
         }
     }
+}
+
+/// How a text is normalised before it is split into words.
+pub(super) fn normalizer(vocabulary: &Vocabulary) -> BertNormalizer {
+    let lowercase = vocabulary.lowercase.unwrap_or(true);
+    let strip_accents = vocabulary.strip_accents.unwrap_or(lowercase);
+    BertNormalizer::new(true, true, Some(strip_accents), lowercase)
+}
+
+/// The tokens as the crate spells them, in the order of their ids.
+pub(super) fn spelled(vocabulary: &Vocabulary) -> impl Iterator<Item = String> {
+    let kind = |id: usize| vocabulary.kinds.get(id).copied().unwrap_or(TokenKind::Normal);
+    vocabulary.tokens.iter().enumerate().map(move |(id, text)| match text.strip_prefix(SPACE) {
+        Some(begins) => begins.to_owned(),
+        None if kind(id) == TokenKind::Normal => format!("{CONTINUES}{text}"),
+        None => text.clone(),
+    })
 }
 
 /// A number of words that `text` has at least, counting only what stays a word of its own whatever

@@ -2,13 +2,14 @@
 //! approximates in places: it takes every letter but a to z for a capital, and digits before letters for a number.
 
 mod patterns;
+mod portable;
 mod table;
 
 use crate::tokenizer::error::TokenizerError;
 
 /// One step of a chain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(in crate::tokenizer) struct Step {
     /// Pattern of a word. Text between words is kept as it is.
     pub(super) pattern: &'static str,
     /// What else is cut.
@@ -80,7 +81,7 @@ pub(in crate::tokenizer) struct WordRules {
     /// The values that select these rules.
     names: &'static [&'static str],
     /// Patterns, applied one after the other.
-    pub(super) steps: &'static [Step],
+    pub(in crate::tokenizer) steps: &'static [Step],
     /// How words are spelled.
     pub(in crate::tokenizer) spelling: Spelling,
     /// Which words are taken whole.

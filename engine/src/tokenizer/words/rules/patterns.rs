@@ -1,4 +1,5 @@
-//! The patterns of words.
+//! The patterns of words, in syntax that Rust's expressions and those of the `tokenizers` library share once
+//! [`portable`](super::portable) has replaced the numbers of characters.
 
 use super::{Cut, Step};
 
@@ -47,7 +48,7 @@ macro_rules! punctuation_and_slashes {
     };
 }
 
-/// Capitals, then small letters, with one character before them; letters without case are both. `$not` is taken from
+/// Capitals, then small letters, with one character before them; letters without case are both. `$not` restricts
 /// the letters, and `$end` may follow a word.
 macro_rules! cased {
     ($not:expr, $end:expr) => {
@@ -75,15 +76,15 @@ macro_rules! ending {
     };
 }
 
-/// Characters of the script Han.
+/// Characters of the script Han, as ranges of a class.
 macro_rules! han {
     () => {
         concat!(
-            r"[\u{2E80}-\u{2E99}\u{2E9B}-\u{2EF3}\u{2F00}-\u{2FD5}\u{3005}\u{3007}\u{3021}-\u{3029}",
+            r"\u{2E80}-\u{2E99}\u{2E9B}-\u{2EF3}\u{2F00}-\u{2FD5}\u{3005}\u{3007}\u{3021}-\u{3029}",
             r"\u{3038}-\u{303B}\u{3400}-\u{4DBF}\u{4E00}-\u{9FFF}\u{F900}-\u{FA6D}\u{FA70}-\u{FAD9}",
             r"\u{16FE2}-\u{16FE3}\u{16FF0}-\u{16FF1}\u{20000}-\u{2A6DF}\u{2A700}-\u{2B739}",
             r"\u{2B740}-\u{2B81D}\u{2B820}-\u{2CEA1}\u{2CEB0}-\u{2EBE0}\u{2EBF0}-\u{2EE5D}",
-            r"\u{2F800}-\u{2FA1D}\u{30000}-\u{3134A}\u{31350}-\u{323AF}]",
+            r"\u{2F800}-\u{2FA1D}\u{30000}-\u{3134A}\u{31350}-\u{323AF}",
         )
     };
 }
@@ -144,9 +145,10 @@ pub(super) const GPT4O: Step =
 pub(super) const YOUTU: Step =
     spaced(concat!(cased!("", ending!()), r"|\p{N}|", punctuation_and_slashes!()));
 pub(super) const KIMI_K2: Step = spaced(concat!(
+    "[",
     han!(),
-    "+|",
-    cased!(concat!("--", han!()), ending!()),
+    "]+|",
+    cased!(concat!("&&[^", han!(), "]"), ending!()),
     r"|\p{N}{1,3}|",
     punctuation_and_lines!(),
 ));
@@ -166,7 +168,7 @@ pub(super) const UNSPACED: Step = exact(concat!(
     r"\u{2F00}-\u{2FDF}\u{E40}-\u{EFF}\u{1780}-\u{17FF}\u{1000}-\u{109F}\u{AA60}-\u{AA7F}",
     r"\u{A9E0}-\u{A9FF}\u{AC00}-\u{D7AF}\u{1100}-\u{11FF}]+",
 ));
-pub(super) const DEEPSEEK_CJK: Step = exact(r"[[\u{800}-\u{9FA5}\u{AC00}-\u{D7FF}]--\s]+");
+pub(super) const DEEPSEEK_CJK: Step = exact(r"[[\u{800}-\u{9FA5}\u{AC00}-\u{D7FF}]&&[^\s]]+");
 pub(super) const DEEPSEEK_LATIN: Step = exact(concat!(
     r"\s?[A-Za-z\u{B5}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{1BA}\u{1BC}-\u{1BF}\u{1C4}-\u{293}",
     r"\u{295}-\u{2AF}\u{370}-\u{373}\u{376}\u{377}\u{37B}-\u{37D}\u{37F}\u{386}\u{388}-\u{38A}",
