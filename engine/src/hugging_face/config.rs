@@ -50,7 +50,15 @@ pub(super) fn config(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Value
             config.insert(name.to_owned(), decimal(number));
         }
     }
-    config.extend(ends(metadata, tokenizer)?);
+    let mut ends = ends(metadata, tokenizer)?;
+    // Some classes of configurations allow no list.
+    if let Some(Value::Array(ids)) = ends.get("eos_token_id")
+        && let [id] = &ids[..]
+    {
+        let id = id.clone();
+        ends.insert("eos_token_id".to_owned(), id);
+    }
+    config.extend(ends);
     Ok(Value::Object(config))
 }
 

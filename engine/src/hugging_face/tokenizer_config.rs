@@ -3,9 +3,17 @@
 use lapwing_kernels::weights::Metadata;
 use serde_json::{Map, Value, json};
 
+use super::architectures;
 use super::error::HfError;
 use crate::chat::{ChatOptions, ChatTemplate, Message, SPECIALS};
 use crate::tokenizer::Tokenizer;
+
+/// The class that reads `tokenizer.json` as it is.
+const CLASS: &str = "PreTrainedTokenizerFast";
+
+/// Model types for which transformers 5 builds a tokenizer of its own, whatever the folder says, which normalises text; unless
+/// the folder names a class for `AutoTokenizer`.
+const REBUILT: [&str; 3] = ["qwen2", "qwen3_5", "qwen3_5_moe"];
 
 /// A special token with a role.
 pub(super) struct Special {
@@ -66,9 +74,12 @@ pub(super) fn tokenizer_config(
     template: &Template,
 ) -> Result<Value, HfError> {
     let mut config = Map::new();
-    config.insert("tokenizer_class".to_owned(), json!("PreTrainedTokenizerFast"));
+    config.insert("tokenizer_class".to_owned(), json!(CLASS));
     config.insert("clean_up_tokenization_spaces".to_owned(), json!(false));
     let arch = metadata.str("general.architecture")?;
+    if architectures::known(arch).is_some_and(|named| REBUILT.contains(&named.model_type)) {
+        config.insert("auto_map".to_owned(), json!({"AutoTokenizer": [CLASS, CLASS]}));
+    }
     if let Some(context) = metadata.opt_u64(&format!("{arch}.context_length"))? {
         config.insert("model_max_length".to_owned(), json!(context));
     }
@@ -76,7 +87,7 @@ pub(super) fn tokenizer_config(
         config.extend(declared);
     }
     let mut decoder = Map::new();
-    for token in tokenizer.added_tokens() {
+    for token in tokenizer.added_tokens()? {
         let flags = json!({
             "content": token.content,
             "lstrip": token.lstrip,

@@ -3,6 +3,7 @@
 
 mod hostile;
 mod ids;
+mod json;
 mod least;
 mod ranked_pieces;
 mod unigram;

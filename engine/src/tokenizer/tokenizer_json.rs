@@ -26,8 +26,7 @@ impl Tokenizer {
     /// # Errors
     /// [`Inexpressible`] names what the library cannot compute.
     pub(crate) fn to_json(&self, vocabulary: &Vocabulary) -> Result<Vec<u8>, Inexpressible> {
-        let added_tokens = self.added_tokens();
-        overlap::check(&added_tokens)?;
+        let added_tokens = self.added_tokens()?;
         let inner = &*self.inner;
         let parts = match &inner.method {
             Method::BytePairs(_) => method::byte_pairs(self, vocabulary)?,

@@ -4,7 +4,7 @@
 use super::*;
 
 /// A vocabulary of BERT, as in weight files: U+2581 before tokens that begin a word.
-fn word_pieces() -> Vocabulary {
+pub(super) fn word_pieces() -> Vocabulary {
     let tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] ▁the ▁boat ▁un aff able s ing ▁cafe ▁a b ▁, ▁! ▁' ▁- ▁中 ▁文 \
                   ▁ss ▁x x ▁é ▁É ▁Boat ▁^ ▁$ ▁ı ı ▁i ▁1 2 ▁😀 中";
     let tokens: Vec<String> = tokens.split_whitespace().map(str::to_owned).collect();

@@ -10,7 +10,7 @@ fn words<'t>(name: &str, text: &'t str) -> Vec<&'t str> {
 }
 
 /// One name of each row of the table.
-fn rows() -> Vec<(String, &'static WordRules)> {
+pub(super) fn rows() -> Vec<(String, &'static WordRules)> {
     let names = WordRules::named("no such rules").unwrap_err().to_string();
     let names = names.split("supported are: ").nth(1).unwrap();
     let mut rows: Vec<(String, &'static WordRules)> = Vec::new();

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::tokenizer::Tokenizer;
+use super::error::Inexpressible;
+use super::overlap;
+use crate::tokenizer::{Method, Tokenizer};
 
 /// A special token, as `tokenizer.json` and `tokenizer_config.json` describe it.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -14,7 +16,7 @@ pub(crate) struct AddedToken<'a> {
     pub(crate) lstrip: bool,
     /// Whether it absorbs white space to its right.
     pub(crate) rstrip: bool,
-    /// Whether it is found in normalised text.
+    /// Whether it is found in normalised text, after all others.
     pub(crate) normalized: bool,
     /// Whether it is left out of visible text.
     pub(crate) special: bool,
@@ -22,10 +24,17 @@ pub(crate) struct AddedToken<'a> {
 
 impl Tokenizer {
     /// The tokens that are matched before any other rule, in the order of their ids.
-    pub(crate) fn added_tokens(&self) -> Vec<AddedToken<'_>> {
+    ///
+    /// # Errors
+    /// [`Inexpressible::Overlap`] if the `tokenizers` library would match other ones.
+    pub(crate) fn added_tokens(&self) -> Result<Vec<AddedToken<'_>>, Inexpressible> {
         let table = &self.inner.table;
         let ids = (0..table.len()).filter(|id| table.traits(*id).is_special());
-        ids.map(|id| {
+        let texts: Vec<&str> = ids.clone().map(|id| table.text(id)).collect();
+        // Only BPE over bytes does not normalise text.
+        let has_passes = matches!(self.inner.method, Method::BytePairs(_));
+        let later = overlap::taken_later(&texts, has_passes)?;
+        let token = |at: usize, id: u32| {
             let traits = table.traits(id);
             AddedToken {
                 id,
@@ -33,10 +42,10 @@ impl Tokenizer {
                 single_word: false,
                 lstrip: traits.strip_left,
                 rstrip: traits.strip_right,
-                normalized: false,
+                normalized: later.contains(&at),
                 special: traits.is_hidden(),
             }
-        })
-        .collect()
+        };
+        Ok(ids.enumerate().map(|numbered| token(numbered.0, numbered.1)).collect())
     }
 }

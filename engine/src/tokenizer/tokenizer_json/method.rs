@@ -151,7 +151,7 @@ pub(super) fn word_pieces<'a>(
         }
     }
     let respelled = |token: &&super::AddedToken<'_>| seen.get(token.content) != Some(&token.id);
-    if let Some(token) = tokenizer.added_tokens().iter().find(respelled) {
+    if let Some(token) = tokenizer.added_tokens()?.iter().find(respelled) {
         return Err(Inexpressible::Respelled { text: token.content.to_owned() });
     }
     let unknown = tokenizer.unknown().ok_or(Inexpressible::NoUnknown)?;
