@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub use error::HfError;
 
-use crate::tokenizer::{Tokenizer, Vocabulary};
+use crate::tokenizer::{Overlap, Tokenizer, Vocabulary};
 
 /// The files of such a folder: `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `config.json` and
 /// `generation_config.json`.
@@ -36,6 +36,7 @@ use crate::tokenizer::{Tokenizer, Vocabulary};
 pub struct HfFolder {
     files: Vec<HfFile>,
     template_fault: Option<String>,
+    overlap: Option<Overlap>,
 }
 
 /// A file of the folder.
@@ -81,18 +82,19 @@ impl HfFolder {
         let tokenizer = Tokenizer::new(vocabulary.clone())?;
         let template = tokenizer_config::Template::of(metadata, &tokenizer)?;
         let specials = tokenizer_config::specials(metadata, &tokenizer)?;
+        let json = tokenizer.to_json(&vocabulary)?;
         let of_tokenizer =
             tokenizer_config::tokenizer_config(metadata, &tokenizer, &specials, &template)?;
         let file =
             |name, value: &Value| HfFile { name, bytes: format!("{value:#}\n").into_bytes() };
         let files = vec![
-            HfFile { name: "tokenizer.json", bytes: tokenizer.to_json(&vocabulary)? },
+            HfFile { name: "tokenizer.json", bytes: json.bytes },
             file("tokenizer_config.json", &of_tokenizer),
             file("special_tokens_map.json", &tokenizer_config::declared(&specials)),
             file("config.json", &config::config(metadata, &tokenizer)?),
             file("generation_config.json", &config::generation_config(metadata, &tokenizer)?),
         ];
-        Ok(HfFolder { files, template_fault: template.fault })
+        Ok(HfFolder { files, template_fault: template.fault, overlap: json.overlap })
     }
 
     /// The files.
@@ -103,6 +105,11 @@ impl HfFolder {
     /// Why prompts of conversations need a template from elsewhere, if the folder has none; or why Lapwing cannot use it.
     pub fn template_fault(&self) -> Option<&str> {
         self.template_fault.as_deref()
+    }
+
+    /// Control tokens that are read in another way in texts where they overlap. Only texts with broken control tokens have such.
+    pub fn overlap(&self) -> Option<&Overlap> {
+        self.overlap.as_ref()
     }
 
     /// Writes the files into `folder`, which is created if it does not exist; its parent must exist. Each file is complete or

@@ -43,7 +43,7 @@ use ranked_pieces::RankedPieces;
 use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
-pub use tokenizer_json::Inexpressible;
+pub use tokenizer_json::{Inexpressible, Overlap};
 use unigram::Unigram;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
 use word_pieces::WordPieces;

@@ -31,8 +31,10 @@ DIR is created if it does not exist. Other files in it stay; the five files are 
 with --force.
 
 With --json:
-  {\"folder\":\"…\",\"files\":[{\"name\":\"…\",\"bytes\":N}],\"template_fault\":\"…\"|null}
-  template_fault: why the folder has no chat template, or Lapwing cannot use it.";
+  {\"folder\":\"…\",\"files\":[{\"name\":\"…\",\"bytes\":N}],\"template_fault\":\"…\"|null,
+   \"overlap\":\"…\"|null}
+  template_fault: why the folder has no chat template, or Lapwing cannot use it.
+  overlap: control tokens that are read in another way where they overlap.";
 
 /// Options of `export-hf`.
 #[derive(Debug, clap::Args)]
@@ -55,6 +57,7 @@ struct Report {
     folder: PathBuf,
     files: Vec<FileReport>,
     template_fault: Option<String>,
+    overlap: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -81,12 +84,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let files: Vec<FileReport> =
         sizes.map(|size| FileReport { name: size.0, bytes: size.1 }).collect();
     let template_fault = exported.template_fault().map(str::to_owned);
+    let overlap = exported.overlap().map(ToString::to_string);
     if session.json {
-        return print_json(&Report { folder: args.folder, files, template_fault });
+        return print_json(&Report { folder: args.folder, files, template_fault, overlap });
     }
-    if let Some(fault) = template_fault {
-        session.note(&fault);
-    }
+    template_fault.iter().chain(&overlap).for_each(|note| session.note(note));
     let lines = files.iter().map(|file| {
         let path = args.folder.join(file.name);
         format!("{}: {}\n", path.display(), HumanBytes(file.bytes as u64))

@@ -87,7 +87,7 @@ pub(super) fn tokenizer_config(
         config.extend(declared);
     }
     let mut decoder = Map::new();
-    for token in tokenizer.added_tokens()? {
+    for token in tokenizer.added_tokens() {
         let flags = json!({
             "content": token.content,
             "lstrip": token.lstrip,

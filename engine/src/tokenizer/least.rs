@@ -24,12 +24,12 @@ impl Tokenizer {
             // A byte without a token becomes the unknown token.
             _ => inner.table.byte_id(byte).is_some(),
         };
-        let is_absorbed = |byte: u8| inner.specials.any_strips() && byte.is_ascii_whitespace();
-        let counts: [bool; 256] = std::array::from_fn(|byte| {
-            let byte = byte as u8;
-            is_expressed(byte) && !is_absorbed(byte)
-        });
-        let bytes = text.bytes().filter(|byte| counts[usize::from(*byte)]).count();
+        let counts: [bool; 256] = std::array::from_fn(|byte| is_expressed(byte as u8));
+        let counted = |text: &str| text.bytes().filter(|byte| counts[usize::from(*byte)]).count();
+        let bytes = match inner.specials.any_strips() {
+            true => text.split_whitespace().map(counted).sum(),
+            false => counted(text),
+        };
         // A token stands for at most as many bytes as its own text has.
         bytes.div_ceil(inner.table.text_len_max().max(1))
     }

@@ -143,11 +143,11 @@ impl SpecialTokens {
             }
             let (mut from, mut to) = (start, candidate.end);
             if special.strip_left {
-                from = free_from + text[free_from..start].trim_end_matches(is_ascii_space).len();
+                from = free_from + text[free_from..start].trim_end().len();
             }
             if special.strip_right {
                 let free = &text[to..taken.free_until(to)];
-                to += free.len() - free.trim_start_matches(is_ascii_space).len();
+                to += free.len() - free.trim_start().len();
             }
             taken.insert(from, to, special.id);
         }
@@ -159,11 +159,6 @@ impl SpecialTokens {
 fn looks_like_control(text: &str) -> bool {
     let between = |open, close| text.starts_with(open) && text.ends_with(close);
     between("<|", "|>") || between("<｜", "｜>")
-}
-
-/// White space as in C's `isspace`.
-fn is_ascii_space(char: char) -> bool {
-    matches!(char, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! What the library cannot compute is refused: a file is never written that gives other ids.
 
 mod added;
-mod base64;
 mod error;
 mod file;
 mod method;
@@ -11,7 +10,7 @@ mod overlap;
 mod scored_merges;
 mod ties;
 
-pub use error::Inexpressible;
+pub use error::{Inexpressible, Overlap};
 
 use serde_json::{Value, json};
 
@@ -20,13 +19,21 @@ use super::{Method, Tokenizer};
 pub(crate) use added::AddedToken;
 use file::{File, Parts};
 
+/// The file.
+pub(crate) struct TokenizerJson {
+    pub(crate) bytes: Vec<u8>,
+    /// Control tokens that overlap in texts in which they are broken, and are read in another way there.
+    pub(crate) overlap: Option<Overlap>,
+}
+
 impl Tokenizer {
     /// The contents of `tokenizer.json`; `vocabulary` is the one that the tokenizer was built from.
     ///
     /// # Errors
     /// [`Inexpressible`] names what the library cannot compute.
-    pub(crate) fn to_json(&self, vocabulary: &Vocabulary) -> Result<Vec<u8>, Inexpressible> {
-        let added_tokens = self.added_tokens()?;
+    pub(crate) fn to_json(&self, vocabulary: &Vocabulary) -> Result<TokenizerJson, Inexpressible> {
+        let added_tokens = self.added_tokens();
+        let overlap = overlap::find(&added_tokens)?;
         let inner = &*self.inner;
         let parts = match &inner.method {
             Method::BytePairs(_) => method::byte_pairs(self, vocabulary)?,
@@ -48,7 +55,8 @@ impl Tokenizer {
             decoder,
             model,
         };
-        serde_json::to_vec(&file).map_err(|source| Inexpressible::Json { source })
+        let bytes = serde_json::to_vec(&file).map_err(|source| Inexpressible::Json { source })?;
+        Ok(TokenizerJson { bytes, overlap })
     }
 
     /// The tokens around one text and around two, or null if the file requests none.

@@ -34,10 +34,10 @@ fn by_definition<'t>(specials: &SpecialTokens, text: &'t str, plain: bool) -> Ve
             while let Some(at) = text.find(&special.text) {
                 let (mut before, mut after) = (&text[..at], &text[at + special.text.len()..]);
                 if special.strip_left {
-                    before = before.trim_end_matches(is_ascii_space);
+                    before = before.trim_end();
                 }
                 if special.strip_right {
-                    after = after.trim_start_matches(is_ascii_space);
+                    after = after.trim_start();
                 }
                 cut.extend((!before.is_empty()).then_some(Fragment::Text(before)));
                 cut.push(Fragment::Token(special.id));

@@ -54,7 +54,7 @@ fn texts() -> Vec<String> {
 /// The library's tokenizer.
 fn library(vocabulary: &Vocabulary) -> tokenizers::Tokenizer {
     let tokenizer = Tokenizer::new(vocabulary.clone()).unwrap();
-    let bytes = tokenizer.to_json(vocabulary).unwrap();
+    let bytes = tokenizer.to_json(vocabulary).unwrap().bytes;
     tokenizers::Tokenizer::from_str(&String::from_utf8(bytes).unwrap()).unwrap()
 }
 
@@ -75,11 +75,11 @@ fn same(vocabulary: &Vocabulary, texts: &[String], what: &str) {
 
 fn parsed(vocabulary: &Vocabulary) -> Value {
     let tokenizer = Tokenizer::new(vocabulary.clone()).unwrap();
-    serde_json::from_slice(&tokenizer.to_json(vocabulary).unwrap()).unwrap()
+    serde_json::from_slice(&tokenizer.to_json(vocabulary).unwrap().bytes).unwrap()
 }
 
 fn refused(vocabulary: &Vocabulary) -> String {
-    Tokenizer::new(vocabulary.clone()).unwrap().to_json(vocabulary).unwrap_err().to_string()
+    Tokenizer::new(vocabulary.clone()).unwrap().to_json(vocabulary).err().unwrap().to_string()
 }
 
 /// Byte-level BPE in which any two bytes of the texts are a token, so that ids tell where words begin.
@@ -127,7 +127,8 @@ fn pieces_with_scores_become_merges() {
     let file = parsed(&pieces());
     assert_eq!(file["model"]["type"], "BPE");
     assert_eq!(file["model"]["byte_fallback"], true);
-    assert_eq!(file["model"]["merges"][0], json!(["b", "ab"]));
+    assert_eq!(file["model"]["merges"][0], json!(["ba", "b"]));
+    assert_eq!(file["model"]["merges"][1], json!(["b", "ab"]));
     assert_eq!(file["normalizer"]["normalizers"][0], json!({"type": "Prepend", "prepend": "▁"}));
     assert_eq!(file["post_processor"]["single"][0]["SpecialToken"]["id"], "<s>");
     let unk = &file["added_tokens"][0];
@@ -167,7 +168,7 @@ fn unigram_and_word_pieces_give_the_same_ids() {
         same(&Vocabulary { lowercase, ..word_pieces::word_pieces() }, &texts(), "bert");
     }
     let file = parsed(&word_pieces::word_pieces());
-    assert_eq!(file["model"]["vocab"]["##able"], 8);
+    assert_eq!(file["model"]["vocab"]["##able"], 9);
     assert_eq!(file["post_processor"]["single"][2]["SpecialToken"]["id"], "[SEP]");
 }
 
@@ -198,23 +199,29 @@ fn what_the_library_cannot_compute_is_refused_by_name() {
         }
         vocabulary
     };
+    let mut tied = pieces();
+    let at = tied.tokens.iter().position(|token| token == "ba").unwrap();
+    tied.scores[at] = -1.0;
     let mut respelled = word_pieces::word_pieces();
     respelled.tokens.push("##able".into());
     respelled.kinds.push(TokenKind::Unused);
     let none =
         Vocabulary { model: "none".into(), tokens: vec!["0".into()], ..Vocabulary::default() };
-    let rows: [(Vocabulary, &[&str]); 7] = [
+    let rows: [(Vocabulary, &[&str]); 8] = [
         (none, &["no tokenizer"]),
         (without_byte("<0x41>"), &["byte 0x41"]),
         (with(&[("zé", -1.0)], TokenKind::Normal), &["`zé`", "joined from `z`"]),
-        // The left one of `abba` and `bab` depends on what stands before.
+        (tied, &["`ab`", "`ba`", "same score"]),
         (
-            with(&[("bb", -7.0), ("aba", -7.0), ("bba", -7.0), ("abb", -7.0)], TokenKind::Normal),
-            &["same score"],
+            with(&[("<x", 0.0), ("x>y>", 0.0)], TokenKind::UserDefined),
+            &["`<x`", "`x>y>`", "overlap"],
         ),
-        (with(&[("<x", 0.0), ("x>y>", 0.0)], TokenKind::Control), &["`<x`", "`x>y>`", "overlap"]),
         (ranked_pieces::ranked("gemma4", ""), &["3 line feeds"]),
-        (respelled, &["`##able`", "8 and 35"]),
+        (
+            Vocabulary { char_map: unigram::char_map(&[("ﬁ", "fi")]), ..unigram::vocabulary() },
+            &["map of characters"],
+        ),
+        (respelled, &["`##able`", "9 and 36"]),
     ];
     for (vocabulary, parts) in rows {
         let error = refused(&vocabulary);

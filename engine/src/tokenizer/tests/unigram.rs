@@ -46,7 +46,7 @@ fn plain(vocabulary: Vocabulary, text: &str) -> Vec<String> {
 }
 
 /// A map of characters as in files, in which each node of the trie has a block of 256 units of its own.
-fn char_map(entries: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn char_map(entries: &[(&str, &str)]) -> Vec<u8> {
     let block = |node: usize| 256 * (node + 1);
     let mut nodes: Vec<Vec<u8>> = vec![Vec::new()];
     for (text, _) in entries {

@@ -38,16 +38,14 @@ pub enum Inexpressible {
         second: String,
     },
     /// Special tokens may overlap.
+    #[error(transparent)]
+    Overlap(Overlap),
+    /// A map of characters normalises text.
     #[error(
-        "the special tokens `{first}` and `{second}` may overlap in a text, where the longer one is taken, and by tokenizer.json \
-         the left one"
+        "the vocabulary has a map of characters (tokenizer.ggml.precompiled_charsmap): SentencePiece replaces the longest text of the \
+         map, and by tokenizer.json whole characters with their marks, of which it loses some"
     )]
-    Overlap {
-        /// The one that starts first.
-        first: String,
-        /// The one that is longer.
-        second: String,
-    },
+    CharMap,
     /// A word of line feeds is a token that no merges make.
     #[error(
         "the token {id} of {count} line feeds is taken whole, which its merges do not make and tokenizer.json cannot say"
@@ -87,4 +85,17 @@ pub enum Inexpressible {
         /// The writer's error.
         source: serde_json::Error,
     },
+}
+
+/// Two special tokens of which a text may have the second, which is longer, from inside of the first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "where the special tokens `{first}` and `{second}` overlap in a text, the longer one is taken, and by tokenizer.json the left one"
+)]
+#[non_exhaustive]
+pub struct Overlap {
+    /// The one that starts first.
+    pub first: String,
+    /// The one that is longer.
+    pub second: String,
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::base64;
 use super::error::Inexpressible;
 use super::file::{Ids, Model, Parts};
 use super::scored_merges::scored_merges;
@@ -101,6 +100,9 @@ pub(super) fn unigram<'a>(
     vocabulary: &Vocabulary,
 ) -> Result<Parts<'a>, Inexpressible> {
     let table = &tokenizer.inner.table;
+    if !vocabulary.char_map.is_empty() {
+        return Err(Inexpressible::CharMap);
+    }
     let kind = |id: u32| vocabulary.kinds.get(id as usize).copied().unwrap_or(TokenKind::Normal);
     let worst = (0..table.len()).filter(|id| kind(*id) == TokenKind::Normal);
     let worst = worst.map(|id| table.score(id)).fold(f32::MAX, f32::min);
@@ -112,10 +114,6 @@ pub(super) fn unigram<'a>(
     };
     let unknown = tokenizer.unknown().ok_or(Inexpressible::NoUnknown)?;
     let mut normalizers = Vec::new();
-    if !vocabulary.char_map.is_empty() {
-        let map = base64::encode(&vocabulary.char_map);
-        normalizers.push(json!({"type": "Precompiled", "precompiled_charsmap": map}));
-    }
     if vocabulary.remove_extra_whitespaces.unwrap_or(false) {
         normalizers.push(replace(json!({"Regex": r"\A +| +\z"}), ""));
         normalizers.push(replace(json!({"Regex": " +"}), SPACE));
@@ -151,7 +149,7 @@ pub(super) fn word_pieces<'a>(
         }
     }
     let respelled = |token: &&super::AddedToken<'_>| seen.get(token.content) != Some(&token.id);
-    if let Some(token) = tokenizer.added_tokens()?.iter().find(respelled) {
+    if let Some(token) = tokenizer.added_tokens().iter().find(respelled) {
         return Err(Inexpressible::Respelled { text: token.content.to_owned() });
     }
     let unknown = tokenizer.unknown().ok_or(Inexpressible::NoUnknown)?;
