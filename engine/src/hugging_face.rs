@@ -15,6 +15,9 @@ mod config;
 mod error;
 mod tokenizer_config;
 
+#[cfg(test)]
+mod tests;
+
 use std::fs;
 use std::io;
 use std::path::Path;

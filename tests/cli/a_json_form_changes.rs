@@ -58,6 +58,9 @@ fn run_has_the_documented_fields() {
     let tokenized = json(&["tokenize", "-m", &llama, "--json", "ab"]);
     assert_documented("tokenize", &tokenized, &[]);
     assert_eq!(run["prompt_ids"], tokenized["ids"]);
+    let list = json(&["tokenize", "-m", &llama, "--json", "--list", r#"["ab", ""]"#]);
+    assert_eq!(list["ids"][0], tokenized["ids"]);
+    assert_eq!(list["ids"].as_array().expect("lists").len(), 2);
 }
 
 #[test]
@@ -65,6 +68,15 @@ fn convert_has_the_documented_fields() {
     let new = tempfile::tempdir().expect("a folder");
     let new = new.path().join("new.gguf").display().to_string();
     assert_documented("convert", &json(&["convert", &model("llama.gguf"), &new, "--json"]), &[]);
+}
+
+#[test]
+fn export_hf_has_the_documented_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let into = folder.path().join("new").display().to_string();
+    let printed = json(&["export-hf", "-m", &model("llama.gguf"), &into, "--json"]);
+    assert_documented("export-hf", &printed, &[]);
+    assert_eq!(printed["files"].as_array().expect("files").len(), 5);
 }
 
 #[test]

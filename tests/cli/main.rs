@@ -38,6 +38,7 @@ mod a_timeline_misleads;
 mod an_activation_is_out_of_range;
 mod an_answer_breaks_its_grammar;
 mod an_error_is_unclear;
+mod an_exported_folder_misleads;
 mod an_opencl_driver_is_missing;
 mod an_option_is_ignored;
 mod an_overlap_misleads;
