@@ -145,7 +145,7 @@ fn one(
                 generate.sampler.prepare();
             }
             // The next pass goes on after the longest path, which is the sequence's own span.
-            let goes_on = last.finish.is_none() && is_last_of_sequence(batch, at);
+            let goes_on = last.finish.is_none() && batch.is_last_of_sequence(at);
             let last = goes_on.then_some(last.id);
             let generate = match next {
                 Some(next) => next.give(last, generate),
@@ -154,10 +154,6 @@ fn one(
             Decision::Tokens(tokens, generate)
         }
     })
-}
-
-fn is_last_of_sequence(batch: &Batch, row: usize) -> bool {
-    batch.sequences().any(|span| span.rows.end == row + 1)
 }
 
 /// Chooses the tokens of one sequence row by row, as long as the draft has a row for the chosen token. Also returns the
@@ -257,7 +253,7 @@ mod tests {
             ("a sequence without a draft", 5, true),
         ];
         for (name, row, expected) in rows {
-            assert_eq!(is_last_of_sequence(&batch, row), expected, "{name}");
+            assert_eq!(batch.is_last_of_sequence(row), expected, "{name}");
         }
     }
 }

@@ -230,6 +230,11 @@ pub trait Sink: Send + Sync + fmt::Debug {
     /// Whether the caller has dropped its stream, which cancels the request.
     fn is_closed(&self) -> bool;
 
+    /// Whether the caller may drop its stream, always the same. The scheduler does not look for that if the caller does not.
+    fn may_close(&self) -> bool {
+        true
+    }
+
     /// Whether it wants [`StreamEvent::Prompt`] when the request is admitted and after each chunk of the prompt.
     fn wants_prompt_progress(&self) -> bool {
         false

@@ -16,7 +16,7 @@ use lapwing_kernels::kv::DuplicatePage;
 pub use block::{BlockHash, CacheBatch, CacheEvent, CacheGroup, StoredBlocks, block_tokens};
 pub use events::CacheEvents;
 pub use tree::{CachedText, DroppedText, Found, KeptState, PrefixTree};
-pub(crate) use tree::{Known, common};
+pub(crate) use tree::{Kept, Known, common};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.
 pub type Namespace = Option<Arc<str>>;

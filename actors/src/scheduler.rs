@@ -51,6 +51,7 @@ mod spans;
 mod stall;
 mod state;
 mod step_times;
+mod waiting;
 
 pub use batches::Batches;
 use chunks::{NextChunk, Why};
@@ -146,7 +147,7 @@ impl Scheduler {
         self.queue.on_arrival(&mut sequence);
         match sequence.finished_before_start() {
             Some(reason) => finish(&mut self.queue, sequence, reason, now, effects),
-            None => self.waiting.push(Box::new(sequence)),
+            None => self.waiting.push(sequence),
         }
     }
 
@@ -236,7 +237,7 @@ impl Scheduler {
     /// Removes every sequence whose caller has dropped the stream. Their pages return with the last
     /// chunk that holds them.
     fn drop_cancelled(&mut self, effects: &mut Vec<SchedulerEffect>) {
-        let mut is_kept = |sequence: &Sequence| {
+        let mut drops = |sequence: &Sequence| {
             // A companion ends with its target.
             let cancelled = sequence.sink.is_closed() && !sequence.is_companion();
             if cancelled {
@@ -244,16 +245,15 @@ impl Scheduler {
                 sequence.lose(effects);
                 sequence.note_end(Milestone::Cancelled, None, effects);
             }
-            !cancelled
+            cancelled
         };
-        self.waiting.retain(|waiting| is_kept(waiting));
-        self.running.retain(is_kept);
+        self.waiting.drop_cancelled(&mut drops);
+        self.running.retain(|running| !drops(running));
     }
 
     fn fail_all(&mut self, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
         self.drop_companions(|_| true, effects);
-        let waiting = self.waiting.drain(..).map(|waiting| *waiting);
-        for sequence in waiting.chain(self.running.drain(..)) {
+        for sequence in self.waiting.take_all().chain(self.running.drain(..)) {
             fail(&mut self.queue, sequence, error, effects);
         }
     }

@@ -31,6 +31,10 @@ impl QueuePolicy for Fcfs {
     fn rank(&self, _request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
         Rank::EQUAL
     }
+
+    fn goes_by_arrival(&self) -> bool {
+        true
+    }
 }
 
 /// First come, first served, but requests that fit overtake one that does not. It bounds how long: a request that
@@ -61,6 +65,10 @@ impl QueuePolicy for FcfsOvertaking {
 
     fn rank(&self, _request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
         Rank::EQUAL
+    }
+
+    fn goes_by_arrival(&self) -> bool {
+        true
     }
 
     fn may_overtake(&self, blocked: &Candidate<'_>, now: Nanos) -> bool {

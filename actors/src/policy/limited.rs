@@ -113,6 +113,10 @@ impl QueuePolicy for Limited {
         self.inner.rank(request, prefixes, now)
     }
 
+    fn goes_by_arrival(&self) -> bool {
+        self.inner.goes_by_arrival()
+    }
+
     fn may_overtake(&self, blocked: &Candidate<'_>, now: Nanos) -> bool {
         self.inner.may_overtake(blocked, now)
     }

@@ -48,6 +48,12 @@ pub trait QueuePolicy: Send {
     /// running requests.
     fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, now: Nanos) -> Rank;
 
+    /// Whether requests simply go in order of arrival: all ranks are equal, whatever happens, and `survey` does nothing. The queue is
+    /// then not looked through.
+    fn goes_by_arrival(&self) -> bool {
+        false
+    }
+
     /// Whether requests of worse rank may be admitted before `blocked`, for whose tokens the KV cache
     /// has no room at time `now`. By default they may not: the request at the head of the queue
     /// blocks the others, so that none of them takes the pages that it waits for. Called whenever a

@@ -11,6 +11,7 @@ use super::Namespace;
 mod drops;
 mod evict;
 mod followed;
+mod kept;
 mod nodes;
 mod recent;
 mod states;
@@ -19,6 +20,7 @@ mod texts;
 pub use drops::DroppedText;
 use drops::Drops;
 use followed::Following;
+pub(crate) use kept::Kept;
 pub(crate) use recent::Known;
 use recent::Recent;
 
@@ -43,12 +45,16 @@ pub struct PrefixTree {
     /// `None` unless somebody wants to know.
     drops: Option<Drops>,
     following: Following,
+    /// Nodes and tokens that were looked at for texts.
+    looks: Cell<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Node {
     /// `None` for a root.
     parent: Option<NodeId>,
+    /// Number of tokens before its own.
+    start: usize,
     /// Tokens of its pages. Empty for a root.
     tokens: Vec<u32>,
     pages: Vec<KvPage>,
@@ -122,6 +128,7 @@ impl PrefixTree {
             recent: Recent::default(),
             drops: None,
             following: Following::default(),
+            looks: Cell::default(),
         }
     }
 
@@ -135,30 +142,6 @@ impl PrefixTree {
         let Some(root) = self.roots.get(namespace) else { return 0 };
         let place = self.place(*root, tokens);
         place.rows + place.partial.map_or(0, |(_, _, rows)| rows)
-    }
-
-    /// As [`matched`](PrefixTree::matched), of tokens for which it was asked before. It looks only at what has changed
-    /// since.
-    pub(crate) fn matched_again(
-        &self,
-        namespace: &Namespace,
-        tokens: &[u32],
-        known: &Cell<Known>,
-    ) -> usize {
-        // A text has more in common than the match so far only if it has the token after it.
-        let longer = |rows: usize, text: &[u32]| match (tokens.get(rows), text.get(rows)) {
-            (Some(one), Some(other)) if one == other => rows.max(common(tokens, text)),
-            _ => rows,
-        };
-        let rows = match self.recent.since(known.get()) {
-            Some(texts) => {
-                let texts = texts.filter(|(of, _)| of == namespace);
-                texts.fold(known.get().rows, |rows, (_, text)| longer(rows, text))
-            }
-            None => self.matched(namespace, tokens),
-        };
-        known.set(self.recent.known(rows));
-        rows
     }
 
     /// The pages of the longest prefix of `tokens` that the tree has, which counts as a use of them.
@@ -203,23 +186,40 @@ impl PrefixTree {
     /// # Panics
     /// If there are fewer pages than the tokens fill.
     pub fn insert(&mut self, namespace: &Namespace, tokens: &[u32], pages: &[KvPage]) {
-        let root = match self.roots.get(namespace) {
-            Some(root) => *root,
-            None if tokens.is_empty() => return,
-            None => {
-                let root = self.add(Node::default());
-                self.roots.insert(namespace.clone(), root);
-                root
-            }
-        };
+        if tokens.is_empty() && !self.roots.contains_key(namespace) {
+            return;
+        }
+        let root = self.root(namespace);
         let place = self.place(root, tokens);
+        self.add_rest(namespace, tokens, pages, place);
+    }
+
+    /// The root of a namespace.
+    fn root(&mut self, namespace: &Namespace) -> NodeId {
+        if let Some(root) = self.roots.get(namespace) {
+            return *root;
+        }
+        let root = self.add(Node::default());
+        self.roots.insert(namespace.clone(), root);
+        root
+    }
+
+    /// Adds what a text has behind the place where it ends in the tree. Returns the node that has its end.
+    fn add_rest(
+        &mut self,
+        namespace: &Namespace,
+        tokens: &[u32],
+        pages: &[KvPage],
+        place: Place,
+    ) -> NodeId {
         let rest = &tokens[place.rows..];
         let covered = place.partial.is_some_and(|(_, _, rows)| rows == rest.len());
         if rest.is_empty() || covered {
-            self.touch(place.partial.map_or(place.node, |(node, _, _)| node));
-            return;
+            let last = place.partial.map_or(place.node, |(node, _, _)| node);
+            self.touch(last);
+            return last;
         }
-        self.recent.add(namespace, tokens);
+        self.recent.add(namespace, place.rows, rest);
         let first = place.rows / self.page_rows;
         let pages = &pages[first..first + rest.len().div_ceil(self.page_rows)];
         let tail =
@@ -232,29 +232,37 @@ impl PrefixTree {
         self.nodes[node].states.extend(tail.into_iter().flatten());
         self.blocks_come(namespace, node);
         self.tell();
+        node
     }
 
     fn place(&self, root: NodeId, tokens: &[u32]) -> Place {
-        let mut place = Place { node: root, pages: 0, rows: 0, partial: None };
+        self.place_after(Place { node: root, pages: 0, rows: 0, partial: None }, tokens)
+    }
+
+    /// The place of a text that has all that is before a place.
+    fn place_after(&self, mut place: Place, tokens: &[u32]) -> Place {
         loop {
+            let Node { tokens: all, children, .. } = &self.nodes[place.node];
+            let edge = &all[place.pages * self.page_rows..];
             let rest = &tokens[place.rows..];
-            let children = &self.nodes[place.node].children;
+            let same = common(edge, rest);
+            let pages = same / self.page_rows;
+            place.pages += pages;
+            place.rows += pages * self.page_rows;
+            self.looks.set(self.looks.get() + 1 + same as u64);
+            if pages * self.page_rows < edge.len() {
+                let rows = same % self.page_rows;
+                place.partial = (rows > 0).then_some((place.node, place.pages, rows));
+                return place;
+            }
+            let rest = &tokens[place.rows..];
             let whole = rest.get(..self.page_rows).and_then(|page| children.get(page));
             let Some(&child) = whole else {
                 let (child, rows) = nearest(children, &rest[..rest.len().min(self.page_rows)]);
                 place.partial = child.map(|child| (child, 0, rows));
                 return place;
             };
-            let edge = &self.nodes[child].tokens;
-            let same = common(edge, rest);
-            let pages = same / self.page_rows;
-            (place.node, place.pages) = (child, pages);
-            place.rows += pages * self.page_rows;
-            if pages * self.page_rows < edge.len() {
-                let rows = same % self.page_rows;
-                place.partial = (rows > 0).then_some((child, pages, rows));
-                return place;
-            }
+            (place.node, place.pages) = (child, 0);
         }
     }
 }

@@ -24,10 +24,12 @@ impl Scheduler {
             || self.makes_room(None, effects)
         {
             // Otherwise background work that has just lost its place would take it again.
-            let displaces = self.waiting.iter().any(|it| it.gives_way()) && self.foreground_waits();
-            for at in self.queue.order(&self.waiting, &self.models) {
+            let displaces =
+                self.waiting.background().any(Sequence::gives_way) && self.foreground_waits();
+            let mut order = self.queue.order(&self.waiting, &self.models);
+            while let Some(at) = order.next(&self.waiting) {
                 if let Some(error) = self.never_fits(at) {
-                    fail(&mut self.queue, *self.waiting.remove(at), &error, effects);
+                    fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
                 let awaited = self.awaited_prefix(at);
@@ -42,7 +44,7 @@ impl Scheduler {
                     return;
                 }
                 if self.is_promised(at, false) && self.reserve_prompt(at, effects) {
-                    let mut sequence = *self.waiting.remove(at);
+                    let mut sequence = self.waiting.remove(at);
                     self.batches.on_admitted(sequence.due());
                     sequence.on_admitted(now, effects);
                     sequence.report_prompt(now, effects);
@@ -104,6 +106,6 @@ impl Scheduler {
         // It may have more tokens than when it waited before.
         sequence.matched.take();
         self.queue.on_preempted(&mut sequence, lost);
-        self.waiting.push(Box::new(sequence));
+        self.waiting.push(sequence);
     }
 }

@@ -49,7 +49,7 @@ impl Scheduler {
     /// Gives the background request that has had no rows for longest a turn until its next token, at most one at a time and
     /// one in each [`AGE`]: it then ranks with other requests.
     pub(super) fn give_turn(&mut self, now: Nanos) {
-        let all = || self.sequences_of_all();
+        let all = || self.waiting.background().chain(&self.running);
         let is_due = |sequence: &&Sequence| {
             sequence.gives_way() && !sequence.is_companion() && now >= sequence.entry.served() + AGE
         };
@@ -74,8 +74,7 @@ impl Scheduler {
 
     /// Gives a request and its companion a turn, or takes it.
     fn set_turn(&mut self, request: SequenceId, has_turn: bool) {
-        let waiting = self.waiting.iter_mut().map(|waiting| &mut **waiting);
-        for sequence in waiting.chain(&mut self.running) {
+        for sequence in self.waiting.iter_mut().chain(&mut self.running) {
             if sequence.id.request() == request {
                 sequence.entry.set_turn(has_turn);
             }

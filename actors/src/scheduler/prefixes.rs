@@ -98,6 +98,11 @@ impl Scheduler {
         self.prefixes().map(|cache| cache.tree().states()).sum()
     }
 
+    /// Nodes and tokens that the prefix caches have looked at: what they cost, whatever the machine.
+    pub fn prefix_looks(&self) -> u64 {
+        self.prefixes().map(|cache| cache.tree().looks()).sum()
+    }
+
     /// Number of KV pages in the prefix caches that no sequence leases.
     pub(super) fn unleased_pages(&self) -> usize {
         self.prefixes().map(|cache| cache.tree().unleased()).sum()
@@ -122,15 +127,13 @@ impl Scheduler {
         // A chunk whose rows are complete may not have reported its end yet; it writes nothing any more.
         let is_settled = sequence.in_flight == 0 || done >= sequence.sent;
         let rows = if ended && is_settled { complete } else { whole };
-        if rows > sequence.shared {
+        if rows > sequence.shared.rows {
             let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
-            let mut tree = prefixes.tree();
-            tree.insert(namespace, &sequence.ids[..rows], pages);
             // Those that it shared before are those of the tree.
-            let known = sequence.shared / kv.layout.page_rows;
-            let found = tree.find_after(namespace, &sequence.ids[..whole], known);
-            sequence.lease.replace(known, &found.pages);
-            sequence.shared = whole;
+            let known = sequence.shared.rows / kv.layout.page_rows;
+            let ids = &sequence.ids[..rows];
+            let others = prefixes.tree().keep(namespace, ids, pages, &mut sequence.shared);
+            sequence.lease.replace(known, &others);
         }
         if sequence.states.is_some() {
             let namespace = namespace.clone();

@@ -10,6 +10,7 @@ use lapwing_traces::Nanos;
 use super::accounts::{Accounts, Step};
 use super::models::Model;
 use super::running::Sequence;
+use super::waiting::Waiting;
 use crate::error::RunError;
 use crate::policy::{Candidate, Charge, End, NoPrefixCache, PrefixView, QueuePolicy, Rank};
 use crate::prefix::{PrefixCache, PrefixTree};
@@ -26,8 +27,8 @@ pub(super) struct Queue {
 }
 
 /// The prompts of waiting sequences, and what the prefix cache has of them.
-struct Waiting<'a> {
-    waiting: &'a [Box<Sequence>],
+struct Prompts<'a> {
+    waiting: &'a Waiting,
     /// The prefix caches of the models, locked once for all requests.
     trees: Vec<Option<MutexGuard<'a, PrefixTree>>>,
     /// Index at which the search for a sequence begins: policies ask for sequences in the order of `waiting`.
@@ -36,7 +37,7 @@ struct Waiting<'a> {
     matched: Vec<(SequenceId, Cell<Option<usize>>)>,
 }
 
-impl Waiting<'_> {
+impl Prompts<'_> {
     fn place(&self, id: SequenceId) -> Option<usize> {
         let is_it = |(other, _): &(SequenceId, _)| *other == id;
         let (before, after) = self.matched.split_at(self.next.get());
@@ -49,7 +50,7 @@ impl Waiting<'_> {
     }
 }
 
-impl PrefixView for Waiting<'_> {
+impl PrefixView for Prompts<'_> {
     fn matched(&self, sequence: SequenceId) -> usize {
         let Some(at) = self.place(sequence) else { return 0 };
         let known = &self.matched[at].1;
@@ -62,6 +63,38 @@ impl PrefixView for Waiting<'_> {
 
     fn tokens(&self, sequence: SequenceId) -> &[u32] {
         self.place(sequence).map_or(&[], |at| &self.waiting[at].ids)
+    }
+}
+
+/// Indices of waiting sequences in the order of the policy. They hold until one leaves or comes.
+pub(super) enum Order {
+    Ranked(BinaryHeap<Reverse<(bool, Rank, SequenceId, usize)>>),
+    /// Without ranks, those behind the next one are not looked at. First the others, then background work.
+    ByArrival {
+        next: usize,
+        background: bool,
+    },
+}
+
+impl Order {
+    /// The next one.
+    pub(super) fn next(&mut self, waiting: &Waiting) -> Option<usize> {
+        let (next, background) = match self {
+            Order::Ranked(ranked) => return ranked.pop().map(|Reverse((_, _, _, at))| at),
+            Order::ByArrival { next, background } => (next, background),
+        };
+        loop {
+            let found = (*next..waiting.len()).find(|at| waiting[*at].gives_way() == *background);
+            if let Some(found) = found {
+                *next = found + 1;
+                return Some(found);
+            }
+            let has_more = !*background && waiting.background().next().is_some();
+            (*next, *background) = (if has_more { 0 } else { waiting.len() }, true);
+            if !has_more {
+                return None;
+            }
+        }
     }
 }
 
@@ -90,23 +123,21 @@ impl Queue {
         self.policy.rank(&sequence.candidate(), &NoPrefixCache, self.now)
     }
 
-    /// Indices of waiting sequences, the best rank first; background work after all others.
-    pub(super) fn order(
-        &mut self,
-        waiting: &[Box<Sequence>],
-        models: &[Model],
-    ) -> impl Iterator<Item = usize> + use<> {
-        let candidates: Vec<Candidate<'_>> = waiting.iter().map(|it| it.candidate()).collect();
+    /// The order of waiting sequences, the best rank first; background work after all others.
+    pub(super) fn order(&mut self, waiting: &Waiting, models: &[Model]) -> Order {
+        if self.policy.goes_by_arrival() {
+            return Order::ByArrival { next: 0, background: false };
+        }
+        let candidates: Vec<Candidate<'_>> = waiting.iter().map(Sequence::candidate).collect();
         let matched = candidates.iter().map(|it| (it.sequence, Cell::new(None))).collect();
         let trees = models.iter().map(|model| model.prefixes.as_ref().map(PrefixCache::tree));
-        let view = Waiting { waiting, trees: trees.collect(), next: Cell::new(0), matched };
+        let view = Prompts { waiting, trees: trees.collect(), next: Cell::new(0), matched };
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
             let rank = self.policy.rank(candidate, &view, self.now);
             Reverse((waiting[at].gives_way(), rank, candidate.sequence, at))
         };
-        let mut ranked: BinaryHeap<_> = candidates.iter().enumerate().map(rank).collect();
-        std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, _, at))| at))
+        Order::Ranked(candidates.iter().enumerate().map(rank).collect())
     }
 
     pub(super) fn may_overtake(&self, blocked: &Sequence) -> bool {

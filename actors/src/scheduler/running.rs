@@ -14,7 +14,7 @@ use super::models::{ChunkKind, Output};
 use super::queue::entry::QueueEntry;
 use super::reached::Reached;
 use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
-use crate::prefix::{Known, PrefixUse};
+use crate::prefix::{Kept, Known, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::stats::RunningRequest;
 use crate::traced::{TraceContext, Traced};
@@ -71,7 +71,7 @@ pub(super) struct Sequence {
     /// What the prefix cache has of its tokens while it waits.
     pub(super) matched: Cell<Known>,
     /// First rows whose pages are in the prefix cache; always whole pages. It must not write them.
-    pub(super) shared: usize,
+    pub(super) shared: Kept,
     pub(super) entry: QueueEntry,
     /// Prompt tokens that its caller knows to be computed.
     reported: Option<usize>,
@@ -133,7 +133,7 @@ impl Sequence {
             is_fed: false,
             prefix: submit.prefix,
             matched: Cell::default(),
-            shared: 0,
+            shared: Kept::default(),
             entry: QueueEntry::new(submit.client, submit.urgency, tokens_max).since(now),
             reported: None,
             work,
@@ -260,6 +260,6 @@ impl Sequence {
         self.clear_draft();
         self.forget_hidden();
         self.await_nothing();
-        (self.sent, self.shared) = (0, 0);
+        (self.sent, self.shared) = (0, Kept::default());
     }
 }

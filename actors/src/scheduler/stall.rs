@@ -22,10 +22,7 @@ impl Scheduler {
             let since = before.map_or(now, |(_, since)| since);
             sequence.stall = cause.map(|cause| (cause, since));
         }
-        // They wait for pages or for a slot among the running sequences.
-        for sequence in self.waiting.iter_mut().filter(|s| s.stall.is_none()) {
-            sequence.stall = Some((StallCause::SlotPool, now));
-        }
+        self.waiting.record_stalls(now);
     }
 
     fn stall_cause(&self, sequence: &Sequence) -> Option<StallCause> {

@@ -19,6 +19,7 @@ use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
 use super::rows::PlannedBy;
 use super::running::Sequence;
+use super::waiting::Waiting;
 use crate::chunk::Chunk;
 use crate::error::RunError;
 use crate::message::Shutdown;
@@ -40,8 +41,7 @@ pub struct Scheduler {
     pub(super) batches: Forming,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
-    #[expect(clippy::vec_box, reason = "requests leave from any place, and the others move up")]
-    pub(super) waiting: Vec<Box<Sequence>>,
+    pub(super) waiting: Waiting,
     /// Requests and the companions of those with a draft model, in order of rank, as of the last chunk.
     pub(super) running: Vec<Sequence>,
     pub(super) next_sequence: u64,
@@ -70,7 +70,7 @@ impl Scheduler {
             batches: Forming::default(),
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
-            waiting: Vec::new(),
+            waiting: Waiting::default(),
             running: Vec::new(),
             next_sequence: 0,
             next_chunk: 0,
@@ -101,7 +101,7 @@ impl Scheduler {
 
     /// Waiting and running sequences.
     pub(super) fn sequences_of_all(&self) -> impl Iterator<Item = &Sequence> {
-        self.waiting.iter().map(|waiting| &**waiting).chain(&self.running)
+        self.waiting.iter().chain(&self.running)
     }
 
     /// Number of waiting requests.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use thiserror::Error;
 
 mod lease;
+mod page_ids;
 mod pool;
 mod sharing;
 mod state;
 pub(crate) mod store;
 
 pub use lease::KvLease;
+pub use page_ids::PageIds;
 pub use pool::{KvPage, KvPool};
 pub use sharing::{KvSharing, KvSharingError};
 pub use state::{KvSize, StateId, StateLayout};

@@ -36,10 +36,10 @@ fn tree(model: &Model, at: &super::WeightFile, ids: &[u32], cpu: Cpu) -> Vec<(Ve
     };
     let mut leases = vec![lease_of(&KvLease::default(), 0, ids.len())];
     let mut batch = Batch::default();
-    batch.push(&ids[..root], 0, Arc::clone(leases[0].page_ids()), 0..0);
+    batch.push(&ids[..root], 0, leases[0].page_ids().clone(), 0..0);
     _ = run(&batch);
     let mut batch = Batch::default();
-    batch.push(&ids[root..], root, Arc::clone(leases[0].page_ids()), 0..7);
+    batch.push(&ids[root..], root, leases[0].page_ids().clone(), 0..7);
     let mut paths: Vec<Vec<u32>> = (root..ids.len()).map(|end| ids[..=end].to_vec()).collect();
     for (tokens, after, parent) in BRANCHES {
         let start = paths[after].len();
@@ -47,7 +47,7 @@ fn tree(model: &Model, at: &super::WeightFile, ids: &[u32], cpu: Cpu) -> Vec<(Ve
         let page = |lease: &KvLease| lease.page_ids()[start / page_rows];
         let copy =
             (!start.is_multiple_of(page_rows)).then(|| (page(&leases[parent]), page(&lease)));
-        batch.push_branch(tokens, start, Arc::clone(lease.page_ids()), Fork { after, copy });
+        batch.push_branch(tokens, start, lease.page_ids().clone(), Fork { after, copy });
         let mut path = paths[after].clone();
         for token in tokens {
             path.push(*token);
@@ -83,7 +83,7 @@ fn linear(model: &Model, file: &super::WeightFile, ids: &[u32], cpu: Cpu) -> Vec
     let graph = Arc::new(model.graph.clone());
     let (mut device, lease) = device(&model.config, &graph, file, ids.len(), cpu);
     let mut batch = Batch::default();
-    batch.push(ids, 0, Arc::clone(lease.page_ids()), ids.len() - 1..ids.len());
+    batch.push(ids, 0, lease.page_ids().clone(), ids.len() - 1..ids.len());
     let mut tensors = TensorSet::default();
     run(&mut device, &graph, 0..graph.nodes().len(), &batch, &mut tensors);
     tensors.take(graph.output()).expect("logits").row(0).to_vec()

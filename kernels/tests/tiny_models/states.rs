@@ -9,7 +9,7 @@ use lapwing_kernels::device::{
     StageRun, TensorSet,
 };
 use lapwing_kernels::graph::{Graph, Node};
-use lapwing_kernels::kv::{KvLayout, PageId, StateLayout};
+use lapwing_kernels::kv::{KvLayout, PageIds, StateLayout};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::part::Part;
 
@@ -36,7 +36,7 @@ fn sequences_of_different_lengths_do_not_change_each_other() {
             let wanted = [alone(&ids), alone(&other)];
             let rows = 8 * KvLayout::PAGE_ROWS;
             let (mut device, _lease) = device(&model.config, &graph, &file, rows, Cpu::new(2, isa));
-            let pages: [Arc<[PageId]>; 2] = [[6, 1, 7].into(), [3, 4, 0].into()];
+            let pages: [PageIds; 2] = [[6, 1, 7].into(), [3, 4, 0].into()];
             let mut found = [Vec::new(), Vec::new()];
             let end = ids.len();
             // The rows of each sequence in each batch.
@@ -45,7 +45,7 @@ fn sequences_of_different_lengths_do_not_change_each_other() {
                 for ((part, ids), pages) in parts.iter().zip([&ids, &other]).zip(&pages) {
                     if !part.is_empty() {
                         let rows = 0..part.len();
-                        batch.push(&ids[part.clone()], part.start, Arc::clone(pages), rows);
+                        batch.push(&ids[part.clone()], part.start, pages.clone(), rows);
                     }
                 }
                 let mut rows = logits(&mut device, &graph, &batch).into_iter();

@@ -1,6 +1,6 @@
 //! What a tree has dropped, for those who remember what it has.
 
-use super::{NodeId, PrefixTree};
+use super::{Node, NodeId, PrefixTree};
 
 /// A text of which a tree has dropped the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +32,12 @@ impl PrefixTree {
     /// Reports that the last `pages` pages of a leaf are about to be dropped.
     pub(super) fn report_drop(&mut self, leaf: NodeId, pages: usize) {
         let Some(Drops { block, texts }) = &mut self.drops else { return };
-        let path = |node: &NodeId| self.nodes[*node].parent;
-        let path: Vec<NodeId> = std::iter::successors(Some(leaf), path).collect();
-        let length: usize = path.iter().map(|node| self.nodes[*node].tokens.len()).sum();
-        let keep = self.nodes[leaf].pages.len() - pages;
-        let rest = self.nodes[leaf].tokens.len().min(keep * self.page_rows);
-        let kept = length - self.nodes[leaf].tokens.len() + rest;
+        let Node { start, tokens: own, pages: all, .. } = &self.nodes[leaf];
+        let length = start + own.len();
+        let kept = start + own.len().min((all.len() - pages) * self.page_rows);
         if kept / *block < length / *block {
+            let path = |node: &NodeId| self.nodes[*node].parent;
+            let path: Vec<NodeId> = std::iter::successors(Some(leaf), path).collect();
             let tokens = path.iter().rev().flat_map(|node| &self.nodes[*node].tokens);
             texts.push(DroppedText { tokens: tokens.copied().collect(), kept });
         }

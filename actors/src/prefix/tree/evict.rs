@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use foldhash::HashMap;
 use lapwing_kernels::kv::KvPage;
 
 use super::{KeptState, Node, NodeId, PrefixTree};
@@ -39,17 +40,29 @@ impl PrefixTree {
         left == 0
     }
 
-    /// Whether no sequence leases at least `wanted` pages.
+    /// Whether no sequence leases at least `wanted` pages. One that leases a page leases all pages before it, so that only the ends of
+    /// leaves are looked at, and of nodes behind which none is leased.
     fn has_unleased(&self, wanted: usize) -> bool {
-        let mut found = 0;
-        // The ends of leaves are enough as a rule; pages before them are looked at only if they are not.
-        let is_enough = |(_, leaf): &(u64, NodeId)| {
-            found += self.unleased_end(*leaf, wanted);
-            found >= wanted
+        let (mut found, mut unleased) = (0, HashMap::<NodeId, usize>::default());
+        let mut is_enough = |leaf: NodeId| {
+            let mut at = leaf;
+            loop {
+                let Node { pages, parent, .. } = &self.nodes[at];
+                let end = self.unleased_end(at, wanted - found);
+                found += end;
+                let above = parent.filter(|above| self.nodes[*above].parent.is_some());
+                let Some(above) = above.filter(|_| end == pages.len() && found < wanted) else {
+                    return found >= wanted;
+                };
+                let children = unleased.entry(above).or_default();
+                *children += 1;
+                if *children < self.nodes[above].children.len() {
+                    return false;
+                }
+                at = above;
+            }
         };
-        wanted == 0
-            || self.leaves.iter().any(is_enough)
-            || self.unleased_pages().take(wanted).count() == wanted
+        wanted == 0 || self.leaves.iter().any(|(_, leaf)| is_enough(*leaf))
     }
 
     /// Number of last pages of a node that no sequence leases, at most `most`.

@@ -17,9 +17,10 @@ impl PrefixTree {
             self.touch(to);
             return to;
         }
+        let start = node.start + node.tokens.len();
         let (parent, tokens, pages) = (Some(to), tokens.to_vec(), pages.to_vec());
         let key = tokens[..tokens.len().min(self.page_rows)].into();
-        let child = self.add(Node { parent, tokens, pages, ..Node::default() });
+        let child = self.add(Node { parent, start, tokens, pages, ..Node::default() });
         self.nodes[to].children.insert(key, child);
         self.touch(child);
         child
@@ -29,16 +30,18 @@ impl PrefixTree {
     pub(super) fn split(&mut self, at: NodeId, pages: usize) -> NodeId {
         let later = self.take_states(at, pages * self.page_rows);
         let states = std::mem::replace(&mut self.nodes[at].states, later);
-        let Node { parent, tokens, pages: all, used, .. } = &mut self.nodes[at];
+        let Node { parent, start, tokens, pages: all, used, .. } = &mut self.nodes[at];
         let (rest, rest_pages) = (tokens.split_off(pages * self.page_rows), all.split_off(pages));
         let first = Node {
             parent: *parent,
+            start: *start,
             tokens: std::mem::replace(tokens, rest),
             pages: std::mem::replace(all, rest_pages),
             children: BTreeMap::new(),
             states,
             used: *used,
         };
+        *start += pages * self.page_rows;
         let key = first.tokens[..self.page_rows].to_vec();
         let first = self.add(first);
         self.blocks_part(at, first, pages);
@@ -65,10 +68,11 @@ impl PrefixTree {
         let mut next = Some(node);
         while let Some(at) = next {
             let node = &mut self.nodes[at];
-            self.leaves.remove(&(node.used, at));
-            node.used = self.clock;
-            if node.children.is_empty() && node.parent.is_some() {
-                self.leaves.insert((node.used, at));
+            let is_leaf = node.children.is_empty() && node.parent.is_some();
+            let before = std::mem::replace(&mut node.used, self.clock);
+            if is_leaf {
+                self.leaves.remove(&(before, at));
+                self.leaves.insert((self.clock, at));
             }
             next = node.parent;
         }

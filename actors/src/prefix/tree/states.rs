@@ -81,7 +81,6 @@ impl PrefixTree {
 
     /// Number of tokens before those of a node.
     pub(super) fn start_of(&self, node: NodeId) -> usize {
-        let above = std::iter::successors(self.nodes[node].parent, |at| self.nodes[*at].parent);
-        above.map(|at| self.nodes[at].tokens.len()).sum()
+        self.nodes[node].start
     }
 }

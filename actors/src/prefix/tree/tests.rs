@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod kept;
+
 const PAGE_ROWS: usize = 3;
 const PAGES: u32 = 40;
 
@@ -187,6 +189,8 @@ fn check(tree: &PrefixTree) -> Result<(), TestCaseError> {
     prop_assert_eq!(pages, tree.pages);
     for id in used {
         let node = &tree.nodes[id];
+        let above = node.parent.map(|above| &tree.nodes[above]);
+        prop_assert_eq!(node.start, above.map_or(0, |above| above.start + above.tokens.len()));
         prop_assert_eq!(node.tokens.len().div_ceil(PAGE_ROWS), node.pages.len());
         let whole = node.tokens.len().is_multiple_of(PAGE_ROWS);
         prop_assert!(whole || node.children.is_empty(), "only a leaf ends within a page");

@@ -1,8 +1,6 @@
 //! The branches of a draft that is a tree. The draft's longest path is a chain of rows like any draft. Each branch has
 //! pages of its own behind the full ones that it shares.
 
-use std::sync::Arc;
-
 use lapwing_kernels::device::{Batch, Fork};
 use lapwing_kernels::kv::{KvLease, KvPage, PageId};
 
@@ -197,7 +195,7 @@ impl Sequence {
         for (piece, BranchPages { lease, copy }) in rows.pieces[1..].iter().zip(pages) {
             let start = self.ids.len() - 1 + piece.depth;
             let fork = Fork { after: root + piece.after, copy: *copy };
-            batch.push_branch(&piece.tokens, start, Arc::clone(lease.page_ids()), fork);
+            batch.push_branch(&piece.tokens, start, lease.page_ids().clone(), fork);
         }
         pages.iter().map(|branch| branch.lease.clone()).collect()
     }

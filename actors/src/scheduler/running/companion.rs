@@ -12,7 +12,7 @@ use super::speculation::Speculation;
 use super::{RowProgress, Sequence, SequenceTask};
 use crate::draft::{Followed, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
-use crate::prefix::PrefixUse;
+use crate::prefix::{Kept, PrefixUse};
 use crate::scheduler::effect::SchedulerEffect;
 
 impl Sequence {
@@ -53,7 +53,7 @@ impl Sequence {
             is_fed: false,
             prefix: PrefixUse::Off,
             matched: Cell::default(),
-            shared: 0,
+            shared: Kept::default(),
             reported: None,
             entry: self.entry.of_companion(),
             work: SequenceTask::Tokens(Some(Box::new(drafting(generate, alternatives)))),

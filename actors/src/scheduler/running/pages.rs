@@ -7,7 +7,7 @@ use lapwing_traces::Nanos;
 
 use super::{RowProgress, Sequence, SequenceTask};
 use crate::message::RollBack;
-use crate::prefix::Found;
+use crate::prefix::{Found, Kept};
 use crate::scheduler::effect::SchedulerEffect;
 use crate::scheduler::models::Model;
 use crate::scheduler::parts::KvPages;
@@ -51,7 +51,7 @@ impl Sequence {
         self.states = states;
         let nodes = model.planner(self.kind().output).graph().nodes().len();
         self.progress = Arc::new(RowProgress::after(cached, nodes));
-        (self.sent, self.shared) = (cached, whole);
+        (self.sent, self.shared) = (cached, Kept::rows(whole));
         Ok(())
     }
 
@@ -86,12 +86,13 @@ impl Sequence {
     /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.
     /// Returns the first row to compute.
     pub(in super::super) fn unshare(&mut self, row: usize, layout: &KvLayout) -> usize {
-        if row >= self.shared {
+        if row >= self.shared.rows {
             return row;
         }
-        self.shared = row / layout.page_rows * layout.page_rows;
-        self.lease.truncate(layout, self.shared);
-        self.shared
+        let whole = row / layout.page_rows * layout.page_rows;
+        self.shared = Kept::rows(whole);
+        self.lease.truncate(layout, whole);
+        whole
     }
 
     /// Whether there are pages for all tokens so far.

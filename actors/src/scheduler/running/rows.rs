@@ -111,7 +111,7 @@ impl Sequence {
         let drafts = self.speculation.is_some();
         let role = if drafts { self.begin_pass() } else { None };
         let (selected, action) = self.dispatch_rows(rows);
-        let pages = Arc::clone(self.lease.page_ids());
+        let pages = self.lease.page_ids().clone();
         batch.push(&self.row_ids(sent.clone()), sent.start, pages, selected);
         if let Some(given) = self.given() {
             batch.given.extend_from_slice(given.rows(&sent));

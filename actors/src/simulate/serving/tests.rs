@@ -114,3 +114,60 @@ fn room_for_the_peak_is_left_by_requests_that_end_before_it() {
     let (served, _) = run(29, Reserve::Peak);
     assert!(served.iter().all(|served| served.failed.is_some() && served.tokens.is_empty()));
 }
+
+#[test]
+fn a_generated_token_looks_at_a_few_nodes_however_long_its_text_is() {
+    let looks = |prompt: u32, tokens: usize| {
+        let requests: Vec<Arrival> = (0..20)
+            .map(|number| {
+                let first = number * prompt;
+                arrival(u64::from(number), first..first + prompt, tokens)
+            })
+            .collect();
+        let mut engine = serving(100_000, true).engine(10_000).expect("an engine");
+        engine.serve(&requests, None).expect("served");
+        engine.prefix_looks()
+    };
+    for prompt in [10, 2000] {
+        let more = looks(prompt, 300) - looks(prompt, 100);
+        assert!(more <= 3 * 20 * 200, "{more} for {} tokens after {prompt}", 20 * 200);
+    }
+}
+
+/// As first come, first served, but ranked like others.
+struct Ranked(Fcfs);
+
+impl QueuePolicy for Ranked {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn rank(
+        &self,
+        request: &crate::policy::Candidate<'_>,
+        prefixes: &dyn crate::policy::PrefixView,
+        now: Nanos,
+    ) -> crate::policy::Rank {
+        self.0.rank(request, prefixes, now)
+    }
+}
+
+#[test]
+fn requests_that_go_by_arrival_go_as_if_they_were_ranked() {
+    let requests: Vec<Arrival> = (0..120_u32)
+        .map(|number| {
+            let (first, length) = (number % 7 * 1000, 5 + number * 37 % 60);
+            let priority = if number % 5 == 0 { -1 } else { 0 };
+            let urgency = crate::policy::Urgency { priority, ..Default::default() };
+            let tokens = 1 + number as usize * 13 % 40;
+            Arrival { urgency, ..arrival(u64::from(number) * 9, first..first + length, tokens) }
+        })
+        .collect();
+    let run = |policy: Box<dyn QueuePolicy>| {
+        let serving = Serving { policy, sequences_max: 8, ..serving(200, true) };
+        serving.run(&requests, None).expect("served")
+    };
+    let (by_arrival, stats) = run(Box::new(Fcfs));
+    assert!(stats.all.preempted > 0, "preempted requests go before those behind them");
+    assert_eq!(by_arrival, run(Box::new(Ranked(Fcfs))).0);
+}

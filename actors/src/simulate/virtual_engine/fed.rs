@@ -55,4 +55,10 @@ impl VirtualEngine {
     pub(in crate::simulate) fn is_empty(&self, limit: &AdmissionLimit) -> Result<(), SocRunError> {
         self.check(limit)
     }
+
+    /// Nodes and tokens that its prefix cache has looked at.
+    #[cfg(test)]
+    pub(in crate::simulate) fn prefix_looks(&self) -> u64 {
+        self.simulation.scheduler().prefix_looks()
+    }
 }

@@ -23,6 +23,8 @@ struct Inbox(Mutex<Vec<(usize, StreamEvent)>>);
 struct Stream {
     number: usize,
     inbox: Arc<Inbox>,
+    /// Whether its caller drops it at some time.
+    is_cancelled: bool,
     /// Whether its caller has dropped it.
     closed: AtomicBool,
 }
@@ -38,6 +40,10 @@ impl Sink for Stream {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
+
+    fn may_close(&self) -> bool {
+        self.is_cancelled
+    }
 }
 
 /// Observes the streams of callers.
@@ -52,14 +58,15 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(arrivals: &[Arrival]) -> Watch {
         let inbox = Arc::new(Inbox::default());
-        let stream = |number| {
+        let stream = |(number, arrival): (usize, &Arrival)| {
             let (inbox, closed) = (Arc::clone(&inbox), AtomicBool::new(false));
-            Arc::new(Stream { number, inbox, closed })
+            Arc::new(Stream { number, inbox, is_cancelled: arrival.cancel.is_some(), closed })
         };
+        let streams = arrivals.iter().enumerate().map(stream).collect();
         let cancels = arrivals.iter().enumerate();
         let cancels = cancels.filter_map(|(number, arrival)| Some((arrival.cancel?, number)));
         let (cancels, served) = (cancels.collect(), vec![Served::default(); arrivals.len()]);
-        Watch { streams: (0..arrivals.len()).map(stream).collect(), cancels, served, inbox }
+        Watch { streams, cancels, served, inbox }
     }
 
     /// The caller's end of the request of that number.

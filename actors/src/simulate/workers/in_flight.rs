@@ -37,6 +37,10 @@ impl Sink for Stream {
     fn is_closed(&self) -> bool {
         false
     }
+
+    fn may_close(&self) -> bool {
+        false
+    }
 }
 
 /// Requests that have not ended, or whose end the router does not know.

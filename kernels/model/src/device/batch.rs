@@ -1,9 +1,8 @@
 //! The rows that a device computes.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::kv::{PageId, StateId};
+use crate::kv::{PageId, PageIds, StateId};
 
 /// Number of a model in an engine, such as a target or its draft model. An engine with one model
 /// numbers it 0.
@@ -36,7 +35,7 @@ pub struct BatchSpan {
     /// Position of the first row; the cache holds all positions before it.
     pub start: usize,
     /// KV pages of the sequence, from position 0 to at least the last row.
-    pub pages: Arc<[PageId]>,
+    pub pages: PageIds,
     /// Where it leaves an earlier span of its sequence, if it is a branch of a token tree.
     pub fork: Option<Fork>,
     /// Where layers with a state find it and keep it.
@@ -111,7 +110,7 @@ impl Batch {
         &mut self,
         ids: &[u32],
         start: usize,
-        pages: impl Into<Arc<[PageId]>>,
+        pages: impl Into<PageIds>,
         selected: Range<usize>,
     ) {
         let first = self.rows();
@@ -125,7 +124,7 @@ impl Batch {
     }
 
     /// Appends a branch of the latest sequence, all of whose logits are wanted.
-    pub fn push_branch(&mut self, ids: &[u32], start: usize, pages: Arc<[PageId]>, fork: Fork) {
+    pub fn push_branch(&mut self, ids: &[u32], start: usize, pages: PageIds, fork: Fork) {
         self.push(ids, start, pages, 0..ids.len());
         if let Some(span) = self.spans.last_mut() {
             span.fork = Some(fork);
@@ -135,6 +134,17 @@ impl Batch {
     /// The span of each sequence, without branches.
     pub fn sequences(&self) -> impl Iterator<Item = &BatchSpan> {
         self.spans.iter().filter(|span| span.fork.is_none())
+    }
+
+    /// Place of the span with a row.
+    fn span_at(&self, row: usize) -> usize {
+        self.spans.partition_point(|span| span.rows.end <= row)
+    }
+
+    /// Whether a row is the last one of its sequence's own span.
+    pub fn is_last_of_sequence(&self, row: usize) -> bool {
+        let span = self.spans.get(self.span_at(row));
+        span.is_some_and(|span| span.fork.is_none() && span.rows.end == row + 1)
     }
 
     /// The rows of each sequence, its branches included.
@@ -155,12 +165,14 @@ impl Batch {
     }
 
     fn children(&self, row: usize) -> impl Iterator<Item = usize> {
-        let next = move |span: &BatchSpan| match &span.fork {
-            _ if span.rows.contains(&row) => Some(row + 1).filter(|next| span.rows.contains(next)),
-            Some(fork) if fork.after == row => Some(span.rows.start),
-            _ => None,
-        };
-        self.spans.iter().filter_map(next)
+        let own = self.span_at(row);
+        let next = self.spans[own..].first().map(|span| row + 1..span.rows.end);
+        // The branches of a sequence follow its span.
+        let later = self.spans.get(own + 1..).unwrap_or_default();
+        let branches = later.iter().map_while(|span| Some((span, span.fork.as_ref()?)));
+        let branches = branches.filter(move |(_, fork)| fork.after == row);
+        let next = next.into_iter().flat_map(|rest| rest.take(1));
+        next.chain(branches.map(|(span, _)| span.rows.start))
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 #[cfg(doc)]
 use super::KvStore;
-use super::{KvLayout, KvPage, KvPool, OutOfPages, PageId};
+use super::{KvLayout, KvPage, KvPool, OutOfPages, PageIds};
 
 /// The pages of one sequence, in position order. A clone shares them, and costs two counts.
 #[derive(Clone, Debug)]
 pub struct KvLease {
     pages: Arc<Vec<KvPage>>,
-    ids: Arc<[PageId]>,
+    ids: PageIds,
 }
 
 impl Default for KvLease {
@@ -32,7 +32,7 @@ impl KvLease {
     }
 
     /// Indices of the pages, for [`KvStore`] and attention.
-    pub fn page_ids(&self) -> &Arc<[PageId]> {
+    pub fn page_ids(&self) -> &PageIds {
         &self.ids
     }
 
@@ -52,10 +52,7 @@ impl KvLease {
             return Ok(());
         }
         let more = pool.alloc(missing)?;
-        let mut ids = Vec::with_capacity(self.ids.len() + more.len());
-        ids.extend_from_slice(&self.ids);
-        ids.extend(more.iter().map(KvPage::id));
-        self.ids = ids.into();
+        self.ids.extend(more.iter().map(KvPage::id));
         Arc::make_mut(&mut self.pages).extend(more);
         Ok(())
     }
@@ -78,7 +75,7 @@ impl KvLease {
         let keep = layout.pages_for(rows);
         if keep < self.pages.len() {
             Arc::make_mut(&mut self.pages).truncate(keep);
-            self.ids = self.ids[..keep].into();
+            self.ids.truncate(keep);
         }
     }
 }
