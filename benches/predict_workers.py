@@ -2,8 +2,8 @@
 
 usage: python3 benches/predict_workers.py target/release/lapwing docs/predictions/workers.json
 
-Rates are near saturation: the most copies of an experiment's arrivals, in steps of two, with which two workers used in turn have a mean
-time to first token of at most four times that of one copy; four workers get twice as many. The results do not depend on the machine.
+Rates are the published ones: each worker has a copy of an experiment's arrivals (`dlpm`: half of one). The results do not depend on the
+machine.
 """
 
 import json
@@ -20,16 +20,6 @@ def load(lapwing, experiment, copies, workers, route):
     command = [lapwing, "load", "--experiment", experiment, "--copies", str(copies), "--workers", str(workers)]
     command += ["--route", route, "--policies", POLICIES.get(route, "fcfs"), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["reports"][0]
-
-
-def copies_near_saturation(lapwing, experiment):
-    def ttft(copies):
-        return load(lapwing, experiment, copies, 2, "round-robin")["latencies"]["ttft_ms"]["mean"]
-
-    copies, limit = 2, 4 * ttft(1)
-    while ttft(copies + 2) <= limit:
-        copies += 2
-    return copies
 
 
 def short(report):
@@ -54,7 +44,7 @@ def short(report):
 def main(lapwing, path):
     runs = []
     for experiment in [f"preble-{name}" for name in EXPERIMENTS] + ["dlpm"]:
-        for_two = 1 if experiment == "dlpm" else copies_near_saturation(lapwing, experiment)
+        for_two = 1 if experiment == "dlpm" else 2
         for workers in (2, 4):
             copies = for_two * workers // 2
             reports = [short(load(lapwing, experiment, copies, workers, route)) for route in ROUTES]

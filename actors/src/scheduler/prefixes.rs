@@ -24,6 +24,19 @@ impl Model {
         lease.grow(&self.kv.pool, &self.kv.layout, rows)
     }
 
+    /// Whether there may be room for `rows` rows of a request that begins with `ids`. The pages that are cached of it need not be leased to
+    /// know that there is none. Known only of models whose pages are shared whole, and alone.
+    pub(super) fn may_have_room(&self, prefix: &PrefixUse, ids: &[u32], rows: usize) -> bool {
+        let (Some(prefixes), PrefixUse::Shared(namespace)) = (&self.prefixes, prefix) else {
+            return true;
+        };
+        if self.has_state || prefixes.store().is_some() {
+            return true;
+        }
+        let (all, free) = (self.kv.layout.pages_for(rows), self.kv.pool.free_pages());
+        prefixes.tree().has_room(namespace, ids, |cached| all.saturating_sub(cached + free))
+    }
+
     /// The cached pages of the longest prefix of `ids`.
     pub(super) fn find_prefix(&self, prefix: &PrefixUse, ids: &[u32]) -> Found {
         let (Some(prefixes), PrefixUse::Shared(namespace)) = (&self.prefixes, prefix) else {

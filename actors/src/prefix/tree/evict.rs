@@ -5,7 +5,14 @@ use std::ops::Bound;
 use foldhash::HashMap;
 use lapwing_kernels::kv::KvPage;
 
-use super::{KeptState, Node, NodeId, PrefixTree};
+use super::{KeptState, Namespace, Node, NodeId, PrefixTree};
+
+/// The first pages of a node, and all before it, that are about to be leased.
+#[derive(Clone, Copy, Default)]
+struct Leased {
+    node: NodeId,
+    pages: usize,
+}
 
 impl PrefixTree {
     /// Number of pages that no sequence leases.
@@ -16,7 +23,7 @@ impl PrefixTree {
     /// Drops pages that no sequence leases, until `wanted` are dropped: the last ones of the leaf that was used
     /// least recently first. Drops none if fewer are unleased. Returns whether it has dropped them.
     pub fn free(&mut self, wanted: usize) -> bool {
-        if !self.has_unleased(wanted) {
+        if !self.has_unleased(wanted, Leased::default()) {
             return false;
         }
         self.recent.forget();
@@ -40,15 +47,37 @@ impl PrefixTree {
         left == 0
     }
 
-    /// Whether no sequence leases at least `wanted` pages. One that leases a page leases all pages before it, so that only the ends of
-    /// leaves are looked at, and of nodes behind which none is leased.
-    fn has_unleased(&self, wanted: usize) -> bool {
+    /// Whether the pages of a text that the tree has can be leased, and so many others dropped as are then missing: `missing` of the number of
+    /// the text's pages. If not, these count as used, as if they had been found.
+    pub(crate) fn has_room(
+        &mut self,
+        namespace: &Namespace,
+        tokens: &[u32],
+        missing: impl FnOnce(usize) -> usize,
+    ) -> bool {
+        let Some(root) = self.roots.get(namespace) else {
+            return self.has_unleased(missing(0), Leased::default());
+        };
+        let place = self.place(*root, tokens);
+        let leased = Leased { node: place.node, pages: place.pages };
+        let has_room = self.has_unleased(missing(place.rows / self.page_rows), leased);
+        if !has_room {
+            place.partial.into_iter().for_each(|(node, _, _)| self.touch(node));
+            self.touch(place.node);
+        }
+        has_room
+    }
+
+    /// Whether no sequence leases at least `wanted` pages, apart from some that are about to be leased. One that leases a page leases all
+    /// pages before it, so that only the ends of leaves are looked at, and of nodes behind which none is leased.
+    fn has_unleased(&self, wanted: usize, leased: Leased) -> bool {
         let (mut found, mut unleased) = (0, HashMap::<NodeId, usize>::default());
         let mut is_enough = |leaf: NodeId| {
             let mut at = leaf;
             loop {
                 let Node { pages, parent, .. } = &self.nodes[at];
-                let end = self.unleased_end(at, wanted - found);
+                let about = if at == leased.node { leased.pages } else { 0 };
+                let end = self.unleased_end(at, (wanted - found).min(pages.len() - about));
                 found += end;
                 let above = parent.filter(|above| self.nodes[*above].parent.is_some());
                 let Some(above) = above.filter(|_| end == pages.len() && found < wanted) else {
@@ -65,10 +94,16 @@ impl PrefixTree {
         wanted == 0 || self.leaves.iter().any(|(_, leaf)| is_enough(*leaf))
     }
 
-    /// Number of last pages of a node that no sequence leases, at most `most`.
+    /// Number of last pages of a node that no sequence leases, at most `most`. Those that one leases come first.
     fn unleased_end(&self, node: NodeId, most: usize) -> usize {
-        let last = self.nodes[node].pages.iter().rev().take(most);
-        last.take_while(|page| !page.is_shared()).count()
+        let pages = &self.nodes[node].pages;
+        match pages.last() {
+            Some(last) if most > 0 && !last.is_shared() => {
+                let end = &pages[pages.len() - most.min(pages.len())..];
+                end.len() - end.partition_point(KvPage::is_shared)
+            }
+            _ => 0,
+        }
     }
 
     fn drop_empty_roots(&mut self) {

@@ -20,6 +20,13 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) -> Result<(), OutOfPages> {
         let reusable = self.reusable_rows();
+        if self.draft().is_empty() {
+            let (ids, rows) = (&self.ids[..reusable], self.ids.len());
+            if !model.may_have_room(&self.prefix, ids, rows) {
+                let (wanted, free) = (model.kv.layout.pages_for(rows), model.kv.pool.free_pages());
+                return Err(OutOfPages { wanted, free });
+            }
+        }
         let mut found = model.find_prefix(&self.prefix, &self.ids[..reusable]);
         let mut states = self.first_states(model, found.state.as_ref());
         if states.is_err() {
