@@ -59,6 +59,18 @@ impl PrefillTime {
         PrefillTime { constant, row, context: added(few) - row_context * few as f64, row_context }
     }
 
+    /// So many times as long.
+    #[must_use]
+    pub fn times(self, factor: f64) -> PrefillTime {
+        let PrefillTime { constant, row, context, row_context } = self;
+        PrefillTime {
+            constant: constant * factor,
+            row: row * factor,
+            context: context * factor,
+            row_context: row_context * factor,
+        }
+    }
+
     /// Seconds of so many rows behind so many tokens.
     pub fn seconds(&self, rows: usize, context: usize) -> f64 {
         if rows == 0 {

@@ -1,5 +1,6 @@
 //! Workloads on several modelled servers behind a router, in virtual time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use lapwing_actors::stats::EngineStats;
 use lapwing_kernels::device::Batch;
 use lapwing_traces::{Clock, Nanos, OsClock};
 
+use super::cost::PassTime;
 use super::outcome::RequestOutcome;
 use super::request::LoadRequest;
 use super::server::{Server, arrival, nanos, outcome};
@@ -34,7 +36,9 @@ pub use report::{Imbalance, WorkerReport, WorkersReport};
 pub struct Workers {
     /// The server that each of them is.
     pub server: Server,
-    /// How fast each is: one of speed 0.5 takes twice the time of the server.
+    /// Costs of workers that have their own, by number; the others have those of the server.
+    pub costs: BTreeMap<usize, PassTime>,
+    /// How fast each is: one of speed 0.5 takes twice the time of its costs.
     pub speeds: Vec<f64>,
     /// Whether the time of each decision is measured, with the real clock.
     pub timed: bool,
@@ -61,7 +65,7 @@ pub struct Routed {
 impl Workers {
     /// So many equal workers.
     pub fn equal(server: Server, count: usize) -> Workers {
-        Workers { server, speeds: vec![1.0; count], timed: false }
+        Workers { server, costs: BTreeMap::new(), speeds: vec![1.0; count], timed: false }
     }
 
     /// Serves a workload, routed by one policy and queued by another, until all requests have ended or for `until` seconds.
@@ -115,6 +119,12 @@ impl Workers {
             let reason = "there must be at least one worker".to_owned();
             return Err(SocRunError::Number { reason });
         }
+        let count = self.speeds.len();
+        if let Some((worker, _)) = self.costs.range(count..).next() {
+            let reason =
+                format!("worker {worker} has costs of its own, but there are {count}, from 0 on");
+            return Err(SocRunError::Number { reason });
+        }
         match self.speeds.iter().find(|speed| !is_speed(speed)) {
             Some(speed) => {
                 let reason = format!("the speed of a worker is {speed}, but must be above 0");
@@ -124,25 +134,41 @@ impl Workers {
         }
     }
 
+    /// What routers are told. A worker with costs of its own has the speed at which it computes a prompt of 2048 rows, by the time of the server.
     fn specs(&self) -> Vec<WorkerSpec> {
-        let prefill = PrefillTime::fit(512, 2048, 4096, |rows, start| {
-            let mut batch = Batch::default();
-            batch.push(&vec![0; rows], start, [0], 0..1);
-            self.server.time.seconds(&batch)
-        });
-        let spec =
-            |speed: &f64| WorkerSpec { speed: *speed, kv_tokens: self.server.kv_tokens, prefill };
-        self.speeds.iter().map(spec).collect()
+        let prefill = prefill_time(&self.server.time);
+        let spec = |(worker, speed): (usize, &f64)| {
+            let own = self.costs.get(&worker).map_or(prefill, prefill_time);
+            let ratio = match self.costs.contains_key(&worker) {
+                true => prefill.seconds(2048, 0) / own.seconds(2048, 0),
+                false => 1.0,
+            };
+            let (speed, kv_tokens) = (speed * ratio, self.server.kv_tokens);
+            WorkerSpec { speed, kv_tokens, prefill: own.times(ratio) }
+        };
+        self.speeds.iter().enumerate().map(spec).collect()
     }
 
     fn serving(&self, worker: WorkerId, policy: &PolicyChoice) -> Result<Serving, SocRunError> {
-        let serving = self.server.serving(policy)?;
+        let serving = match self.costs.get(&worker.index()) {
+            Some(time) => Server { time: *time, ..self.server.clone() }.serving(policy)?,
+            None => self.server.serving(policy)?,
+        };
         let speed = self.speeds[worker.index()];
         Ok(match speed == 1.0 {
             true => serving,
             false => Serving { time: Arc::new(AtSpeed { time: serving.time, speed }), ..serving },
         })
     }
+}
+
+/// Time of prompt rows in passes of these times.
+fn prefill_time(time: &PassTime) -> PrefillTime {
+    PrefillTime::fit(512, 2048, 4096, |rows, start| {
+        let mut batch = Batch::default();
+        batch.push(&vec![0; rows], start, [0], 0..1);
+        time.seconds(&batch)
+    })
 }
 
 fn context(request: &LoadRequest) -> usize {

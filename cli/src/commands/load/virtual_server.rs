@@ -1,6 +1,6 @@
 //! Options of the modelled server of `load`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lapwing_lab::load::{PassTime, Server, ServerOptions};
@@ -47,15 +47,19 @@ pub(crate) struct ServerArgs {
     pub(super) until: Option<f64>,
 }
 
+/// The costs of a file.
+pub(super) fn read_costs(path: &Path) -> Result<PassTime, Failure> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::file("read", path, &error))?;
+    PassTime::fit(&text).map_err(|error| Failure::usage(error.to_string()))
+}
+
 impl ServerArgs {
     /// The server whose costs a file has, if one is given.
     pub(super) fn of_file(&self) -> Result<Option<Server>, Failure> {
         let Some(path) = &self.server else { return Ok(None) };
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| Failure::file("read", path, &error))?;
-        let time = PassTime::fit(&text).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Some(Server {
-            time,
+            time: read_costs(path)?,
             kv_tokens: 10_000,
             chunk_rows: 2048,
             sequences_max: 256,

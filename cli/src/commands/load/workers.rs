@@ -2,14 +2,18 @@
 
 mod text;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use lapwing_engine::routing::{RouteChoice, known};
-use lapwing_lab::load::{LoadReport, LoadRequest, Measure, Server, Workers, WorkersReport, page};
+use lapwing_lab::load::{
+    LoadReport, LoadRequest, Measure, PassTime, Server, Workers, WorkersReport, page,
+};
 use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use super::Policy;
+use super::virtual_server::read_costs;
 use crate::cli::at_least_one;
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -32,6 +36,11 @@ pub(crate) struct WorkersArgs {
     /// Speed of each server: one of speed 0.5 takes twice the time [default: 1 each]
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "workers")]
     worker_speed: Option<Vec<f64>>,
+
+    /// Measured costs of one server, as of --server, in place of those of the others, as in 2=slow.json;
+    /// numbers begin at 0. May be repeated
+    #[arg(long, value_name = "N=FILE", value_parser = numbered, requires = "workers")]
+    worker_server: Vec<(usize, PathBuf)>,
 
     /// The experiment's requests arrive so many times as often
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one, requires = "experiment")]
@@ -90,7 +99,7 @@ impl WorkersArgs {
             )));
         }
         let (server, timed) = (subject.server.clone(), self.decision_times);
-        let workers = Workers { server, speeds, timed };
+        let workers = Workers { server, costs: self.costs()?, speeds, timed };
         let mut reports = Vec::new();
         for route in self.routes()? {
             for Policy { name, choice } in &subject.policies {
@@ -102,6 +111,11 @@ impl WorkersArgs {
             }
         }
         Ok(reports)
+    }
+
+    fn costs(&self) -> Result<BTreeMap<usize, PassTime>, Failure> {
+        let read = |(worker, path): &(usize, PathBuf)| Ok((*worker, read_costs(path)?));
+        self.worker_server.iter().map(read).collect()
     }
 
     fn routes(&self) -> Result<Vec<RouteChoice>, Failure> {
@@ -116,6 +130,13 @@ impl WorkersArgs {
         }
         Ok(choices)
     }
+}
+
+/// A number and a file, as in `2=slow.json`.
+fn numbered(text: &str) -> Result<(usize, PathBuf), String> {
+    let (number, file) = text.split_once('=').ok_or("it must be NUMBER=FILE, as in 2=slow.json")?;
+    let number = number.parse().map_err(|_| format!("'{number}' is not the number of a worker"))?;
+    Ok((number, PathBuf::from(file)))
 }
 
 /// Prints the reports, and writes them to files: comma-separated values and a page.

@@ -91,6 +91,38 @@ fn a_worker_of_half_the_speed_takes_twice_the_time() {
 }
 
 #[test]
+fn a_worker_with_costs_of_its_own_takes_their_time_and_gets_what_it_can_do() {
+    // Prompts take four times as long on the last one, and steps do not.
+    let slow = PassTime::Linear { prompt: 4e-3, step: 1e-2, row: 0.0, context: 0.0 };
+    let costs = [(2, slow)].into();
+    let workers = Workers { costs, ..Workers::equal(server(), 3) };
+    let three: Vec<LoadRequest> =
+        (0..3).map(|at| LoadRequest::new(f64::from(at), "a", 100, 3)).collect();
+    let routed = run(&workers, "round-robin", &three);
+    let times: Vec<(f64, f64)> = routed
+        .requests
+        .iter()
+        .map(|it| (it.tokens[0] - it.at, it.tokens[2] - it.tokens[0]))
+        .collect();
+    for ((first, steps), expected) in times.iter().zip([0.1, 0.1, 0.4]) {
+        assert!((first - expected).abs() < 1e-9 && (steps - 0.02).abs() < 1e-9, "{times:?}");
+    }
+    let requests = workload(6.0, 3);
+    let routed = |route| run(&workers, route, &requests);
+    let (balanced, turns) = (routed("min-makespan"), routed("round-robin"));
+    let mean = |routed: &Routed| {
+        let responses = routed.requests.iter().filter_map(RequestOutcome::response);
+        responses.sum::<f64>() / routed.requests.len() as f64
+    };
+    assert!(mean(&balanced) < mean(&turns));
+    assert!(balanced.outcomes[2].sent < balanced.outcomes[0].sent);
+    let beyond = Workers { costs: [(3, slow)].into(), ..workers.clone() };
+    let policies = (&RouteChoice::default(), &PolicyChoice::default());
+    let error = beyond.run(&[], policies, None).expect_err("there are three").to_string();
+    assert!(error.contains("worker 3 has costs of its own, but there are 3"), "{error}");
+}
+
+#[test]
 fn impossible_workers_are_refused() {
     for (speeds, message) in [
         (vec![], "at least one worker"),
