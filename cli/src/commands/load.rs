@@ -35,7 +35,7 @@ Examples:
   lapwing load trace.jsonl -m FILE.gguf --policies fcfs+vtc --csv service.csv
   lapwing load trace.csv --server costs.json --kv-tokens 20000
   lapwing load --experiment vtc-on-off --policies vtc --requests-out times.csv
-  lapwing load --experiment preble-toolbench --copies 8 --workers 4 --route all
+  lapwing load --experiment preble-toolbench --copies 4 --workers 4 --route all
 
 A trace has one request on each line. In our own form:
   {\"at\":0.5,\"client\":\"a\",\"prompt_tokens\":420,\"output_tokens\":64,\"prefix\":[[\"system\",400]]}
