@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+pub mod engine_options;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,9 +20,7 @@ const ABORT_MAX: Duration = Duration::from_millis(200);
 
 /// The program: reads its arguments, runs the command, and ends the process where that was interrupted.
 pub fn main() -> ExitCode {
-    if let Some(request) = cli::drivers::Request::of(std::env::args_os()) {
-        request.answer(commands::list_drivers);
-    }
+    engine_options::answer_lister();
     let cli = match Cli::from_args() {
         Ok(cli) => cli,
         Err(failure) => return failure.report(),

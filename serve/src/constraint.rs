@@ -1,5 +1,6 @@
 //! The form that a request asks for: JSON, a grammar, or a call of a function.
 
+mod alone;
 mod formats;
 mod tags;
 mod text;
@@ -10,6 +11,7 @@ use lapwing_engine::Request;
 use lapwing_engine::chat::ChatTemplate;
 use lapwing_engine::tools::Tools;
 
+pub use alone::structured_outputs;
 pub(crate) use formats::of_ollama;
 
 /// Sets the form of the answer as the fields say: `response_format` and its relatives of vLLM's, llama.cpp's and

@@ -23,10 +23,15 @@ impl Fields {
     /// When it is not a JSON object.
     pub(crate) fn of_body(body: &Bytes) -> Result<Fields, ApiError> {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Fields { map, ..Fields::default() }),
+            Ok(Value::Object(map)) => Ok(Fields::of_object(map)),
             Ok(_) => Err(ApiError::invalid("the body is not a JSON object")),
             Err(error) => Err(ApiError::invalid(format!("the body is not valid JSON: {error}"))),
         }
+    }
+
+    /// Those of an object.
+    pub(crate) fn of_object(map: Map<String, Value>) -> Fields {
+        Fields { map, ..Fields::default() }
     }
 
     /// The value of `name`; `None` if it is absent or null.

@@ -1,6 +1,7 @@
 //! Metrics in the formats of OpenMetrics and Prometheus, under Lapwing's names and under those that dashboards and gateways
 //! read from vLLM and llama.cpp.
 
+mod alone;
 mod family;
 mod format;
 mod state;
@@ -17,6 +18,7 @@ use prometheus_client::registry::Registry;
 use family::{Counts, Times, add, model};
 use state::State;
 
+pub use alone::state_metrics;
 pub(crate) use format::Format;
 pub(crate) use state::time_errors;
 

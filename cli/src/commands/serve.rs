@@ -4,16 +4,14 @@ mod kv_events;
 
 use std::path::PathBuf;
 
-use lapwing_engine::EngineBuilder;
 use lapwing_serve::{KeyConfig, KvEventsAddress, ServeConfig, Server};
 
 use self::kv_events::KvEventsArgs;
 use crate::cli::failure::Failure;
-use crate::cli::opening::{Given, with_stored};
-use crate::cli::resolve::ModelChoice;
 use crate::cli::serve_log::{self, LogForm};
 use crate::cli::session::Session;
-use crate::cli::{DEFAULT_MODEL, EngineArgs, PrefixArgs, at_least_one, other_names};
+use crate::cli::{DEFAULT_MODEL, other_names};
+use crate::engine_options::{EngineOptions, Offer};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,18 +87,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
 
-    /// Maximum requests of a model; further ones are refused with 429 [default: 256]
-    ///
-    /// They wait or run.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    requests: Option<usize>,
-
-    /// Maximum requests that are computed at once; further ones wait [default: 16]
-    ///
-    /// Of each model.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    parallel: Option<usize>,
-
     /// Time that running requests have to end after a signal, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
@@ -117,10 +103,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MB")]
     memory: Option<u64>,
 
-    /// Maximum tokens of prompt and answer [default: the training context, up to 8192]
-    #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
-    ctx: Option<usize>,
-
     /// Load the first model before listening, not at the first request
     #[arg(long)]
     preload: bool,
@@ -134,9 +116,7 @@ pub(crate) struct Args {
     log_prompts: bool,
 
     #[command(flatten)]
-    engine: EngineArgs,
-    #[command(flatten)]
-    prefix: PrefixArgs,
+    options: EngineOptions,
     #[command(flatten)]
     kv_events: KvEventsArgs,
 }
@@ -168,7 +148,7 @@ impl<'a> From<&'a KvEventsAddress> for KvEvents<'a> {
 
 /// Serves until a signal.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check(session)?;
+    args.options.engine.check(session)?;
     let config = config(&args)?;
     serve_log::start(args.log);
     other_names::note_unread(session);
@@ -179,11 +159,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         models.push(DEFAULT_MODEL.to_owned());
     }
     for model in &models {
-        let (name, model) = named(model);
-        let choice = ModelChoice::of(model)?;
-        let engine = args.prefix.applied(args.engine.builder_of(model, session).await?);
-        let engine = with_stored(engine.given(args.ctx, EngineBuilder::context), session);
-        builder = builder.model_at(&name, engine, choice.temperature());
+        let Offer { name, engine, temperature } = args.options.offer_in(model, session).await?;
+        builder = builder.model_at(&name, engine, temperature);
         names.push(name);
     }
     let claim = session.interrupts.claim();
@@ -218,20 +195,6 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     server.run(stop).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Name and model of `NAME=MODEL`; a model without a name has that of the argument, or of its file.
-fn named(argument: &str) -> (String, &str) {
-    if let Some((name, model)) = argument.split_once('=')
-        && !name.is_empty()
-        && !name.contains(['/', ':'])
-    {
-        return (name.to_owned(), model);
-    }
-    let file = std::path::Path::new(argument);
-    let is_file = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
-    let stem = file.file_stem().filter(|_| is_file).map(|stem| stem.to_string_lossy().into_owned());
-    (stem.unwrap_or_else(|| argument.to_owned()), argument)
-}
-
 /// The settings of the file, with those of the options in their place.
 fn config(args: &Args) -> Result<ServeConfig, Failure> {
     let mut config = match &args.config {
@@ -257,38 +220,18 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
     if args.key_file.is_some() {
         config.key_file.clone_from(&args.key_file);
     }
-    if let Some(policy) = &args.engine.policy {
+    if let Some(policy) = &args.options.engine.policy {
         config.policy.clone_from(policy);
     }
     args.kv_events.apply(&mut config.kv_events)?;
     config.public |= args.public;
     config.log_prompts |= args.log_prompts;
     config.cors.extend(args.cors.iter().cloned());
-    config.requests_max = args.requests.unwrap_or(config.requests_max);
-    config.sequences_max = args.parallel.unwrap_or(config.sequences_max);
+    config.requests_max = args.options.requests.unwrap_or(config.requests_max);
+    config.sequences_max = args.options.parallel.unwrap_or(config.sequences_max);
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     config.keep_alive_s = args.keep_alive.unwrap_or(config.keep_alive_s);
     config.memory_bytes =
         args.memory.map_or(config.memory_bytes, |mb| mb.saturating_mul(1_000_000));
     Ok(config)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named;
-
-    #[test]
-    fn models_have_the_name_that_is_given_or_that_of_their_file() {
-        let rows = [
-            ("small=dir/a.gguf", ("small", "dir/a.gguf")),
-            ("dir/a.gguf", ("a", "dir/a.gguf")),
-            ("smollm2", ("smollm2", "smollm2")),
-            ("hf:owner/repo:Q8_0", ("hf:owner/repo:Q8_0", "hf:owner/repo:Q8_0")),
-            ("chat=hf:owner/repo", ("chat", "hf:owner/repo")),
-            ("dir/a=b.gguf", ("a=b", "dir/a=b.gguf")),
-        ];
-        for (argument, (name, model)) in rows {
-            assert_eq!(named(argument), (name.to_owned(), model), "{argument}");
-        }
-    }
 }

@@ -65,7 +65,16 @@ pub(super) fn take(fields: &mut Fields) -> Result<Vec<Asked>, ApiError> {
 
 /// The constraints of vLLM's `structured_outputs`.
 fn structured_outputs(fields: &mut Fields) -> Result<Vec<(String, Grammar)>, ApiError> {
-    let mut outputs = fields.object("structured_outputs", "structured_outputs.")?;
+    let outputs = fields.object("structured_outputs", "structured_outputs.")?;
+    let found = of_outputs(outputs)?.into_iter();
+    Ok(found.map(|(name, grammar)| (format!("structured_outputs.{name}"), grammar)).collect())
+}
+
+/// The constraints of the members of vLLM's `structured_outputs`, each with its name.
+///
+/// # Errors
+/// When a member has the wrong form, or is unknown.
+pub(super) fn of_outputs(mut outputs: Fields) -> Result<Vec<(String, Grammar)>, ApiError> {
     let space = outputs.take::<String>("whitespace_pattern")?;
     let has_no_space = outputs.take::<bool>("disable_any_whitespace")?.unwrap_or(false);
     let options = match (space, has_no_space) {
@@ -75,19 +84,19 @@ fn structured_outputs(fields: &mut Fields) -> Result<Vec<(String, Grammar)>, Api
     };
     let names = ["json", "json_object", "regex", "choice", "grammar", "structural_tag"];
     let found = named(&mut outputs, names, options)?;
-    let found =
-        found.into_iter().map(|(name, grammar)| (format!("structured_outputs.{name}"), grammar));
     // The program's own notes; and objects are closed in any case.
     let notes =
         ["disable_fallback", "disable_additional_properties", "_backend", "_backend_was_auto"];
     for name in notes {
         outputs.take::<Value>(name)?;
     }
-    if let Some(name) = outputs.rest().first() {
-        let message = format!("{name} is not known; known are {}", names.join(", "));
-        return Err(ApiError::field(name, message));
+    match outputs.rest().first() {
+        Some(name) => {
+            let message = format!("{name} is not known; known are {}", names.join(", "));
+            Err(ApiError::field(name, message))
+        }
+        None => Ok(found),
     }
-    Ok(found.collect())
 }
 
 /// The constraints of fields with the given names for JSON of a schema, any JSON object, a regular expression, a list of
