@@ -73,7 +73,7 @@ pub struct EngineOptions {
 }
 
 /// A model that a program serves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Offer {
     /// Name that requests use.

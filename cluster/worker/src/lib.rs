@@ -9,5 +9,5 @@ mod speed;
 mod state;
 mod worker;
 
-pub use options::Options;
+pub use options::{Options, StartError};
 pub use worker::LapwingWorker;

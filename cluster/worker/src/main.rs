@@ -5,22 +5,24 @@ use std::sync::Arc;
 
 use clap::Parser;
 use lapwing_cli::engine_options::{self, leave};
-use lapwing_worker::{LapwingWorker, Options};
+use lapwing_worker::Options;
 
 fn main() -> ExitCode {
     engine_options::answer_lister();
     let options = Options::parse();
-    if let Err(error) = options.engine.check() {
-        return error.report();
-    }
-    let config = match options.worker() {
-        Ok(config) => config,
-        Err(message) => {
-            eprintln!("error: {message}");
-            return ExitCode::from(2);
+    // Dynamo starts the runtime that serves.
+    let opened = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(options.open()),
+        Err(error) => {
+            eprintln!("error: cannot start the async runtime: {error}");
+            return ExitCode::FAILURE;
         }
     };
-    match dynamo_backend_common::run(Arc::new(LapwingWorker::new(options)), config) {
+    let (worker, config) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return error.report(),
+    };
+    match dynamo_backend_common::run(Arc::new(worker), config) {
         Ok(()) => leave(0),
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -1,10 +1,19 @@
-//! The command line.
+//! The command line, and what it leads to.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Parser;
 use dynamo_backend_common::{CommonArgs, DisaggregationMode, WorkerConfig};
-use lapwing_cli::engine_options::EngineOptions;
+use lapwing_cli::engine_options::{EngineOptions, OptionsError};
+use lapwing_engine::Error;
+use lapwing_engine::hugging_face::{Existing, HfError, HfFolder};
+use lapwing_engine::models::ModelCache;
+use lapwing_engine::weights::WeightFile;
+
+use crate::worker::LapwingWorker;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,9 +32,10 @@ pub struct Options {
     #[arg(short, long, value_name = "[NAME=]MODEL", help_heading = "Model")]
     pub model: String,
 
-    /// Folder with the model's tokenizer, template and settings in the form of Hugging Face, which the frontend reads
+    /// Folder with the model's tokenizer, template and sizes in the form of Hugging Face, which the frontend reads
+    /// [default: made from the model's file, in the cache of models]
     #[arg(long, value_name = "DIR", help_heading = "Model")]
-    pub hf: PathBuf,
+    pub hf: Option<PathBuf>,
 
     /// Options of the engine.
     #[command(flatten)]
@@ -37,18 +47,29 @@ pub struct Options {
 }
 
 impl Options {
-    /// Dynamo's settings: what its options and variables say, and file discovery if they do not say how workers are found.
+    /// The worker that the options describe, before its engine is started, and Dynamo's settings for it. A model by name is fetched if it is
+    /// not on this machine.
     ///
     /// # Errors
-    /// When they ask for a role that this worker does not have; the text says which ones it has.
-    pub fn worker(&self) -> Result<WorkerConfig, String> {
+    /// When options contradict each other, the model is not there, or the frontend cannot use its tokenizer.
+    pub async fn open(self) -> Result<(LapwingWorker, WorkerConfig), StartError> {
+        self.engine.check()?;
+        let config = self.dynamo_config()?;
+        let serve = self.engine.serve_config()?;
+        let offer = self.engine.offer(&self.model).await?;
+        let folder = match self.hf {
+            Some(folder) => folder,
+            None => hf_folder(offer.engine.model_file()).map_err(StartError::Folder)?,
+        };
+        let model_name = folder.display().to_string();
+        Ok((LapwingWorker::new(offer, serve.kv_events), WorkerConfig { model_name, ..config }))
+    }
+
+    /// Dynamo's settings: what its options and variables say, and discovery by files if they do not say how workers are found.
+    fn dynamo_config(&self) -> Result<WorkerConfig, StartError> {
         let dynamo = self.dynamo.clone();
         if dynamo.disaggregation_mode != DisaggregationMode::Aggregated || dynamo.route_to_encoder {
-            return Err(format!(
-                "--disaggregation-mode {} and --route-to-encoder are not supported: a worker computes prompts and answers itself; \
-                 leave them out",
-                dynamo.disaggregation_mode
-            ));
+            return Err(StartError::Role);
         }
         let mut runtime = dynamo.runtime;
         runtime.discovery_backend.get_or_insert_with(|| "file".to_owned());
@@ -56,7 +77,6 @@ impl Options {
             namespace: dynamo.namespace,
             component: dynamo.component,
             endpoint: dynamo.endpoint,
-            model_name: self.hf.display().to_string(),
             endpoint_types: dynamo.endpoint_types,
             custom_jinja_template: dynamo.custom_jinja_template,
             tool_call_parser: dynamo.dyn_tool_call_parser,
@@ -66,5 +86,93 @@ impl Options {
             enable_rl: dynamo.enable_rl,
             ..WorkerConfig::default()
         })
+    }
+}
+
+/// The folder of a model's file, in the cache of models. Workers of one model have the same, so that one that ends takes nothing from others.
+fn hf_folder(model: &Path) -> Result<PathBuf, Error> {
+    let folder = HfFolder::new(WeightFile::open(model)?.metadata())?;
+    if let Some(fault) = folder.template_fault() {
+        tracing::warn!("conversations need --custom-jinja-template: {fault}");
+    }
+    let mut hasher = DefaultHasher::new();
+    folder.files().iter().for_each(|file| (file.name, &file.bytes).hash(&mut hasher));
+    let stem = model.file_stem().unwrap_or_default().to_string_lossy();
+    let all = ModelCache::open(None)?.dir().join("hf");
+    let path = all.join(format!("{stem}-{:016x}", hasher.finish()));
+    std::fs::create_dir_all(&all).map_err(|source| HfError::Write { path: all, source })?;
+    folder.write(&path, Existing::Replace)?;
+    Ok(path)
+}
+
+/// Why a worker cannot be started. The message says what to do.
+#[derive(Debug)]
+pub enum StartError {
+    /// Options of the engine are wrong, or the model is not there.
+    Options(OptionsError),
+    /// A role that this worker does not have.
+    Role,
+    /// The frontend cannot use the model's tokenizer.
+    Folder(Error),
+}
+
+impl StartError {
+    /// Prints the message to stderr, and returns the exit code: 2 for wrong usage, otherwise 1.
+    pub fn report(&self) -> ExitCode {
+        if let StartError::Options(error) = self {
+            return error.report();
+        }
+        eprintln!("error: {self}");
+        ExitCode::from(if matches!(self, StartError::Role) { 2 } else { 1 })
+    }
+}
+
+impl From<OptionsError> for StartError {
+    fn from(error: OptionsError) -> StartError {
+        StartError::Options(error)
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Options(error) => error.fmt(f),
+            StartError::Role => f.write_str(
+                "a worker computes prompts and answers itself: leave out --disaggregation-mode and --route-to-encoder",
+            ),
+            StartError::Folder(error) => write!(
+                f,
+                "the frontend's folder cannot be made from the model's file: {error}; --hf DIR names one of the model's makers"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(more: &[&str]) -> Options {
+        let words = ["lapwing-worker", "-m", "model.gguf"].iter().chain(more);
+        Options::parse_from(words)
+    }
+
+    #[test]
+    fn workers_find_each_other_by_files_unless_dynamo_is_told_otherwise() {
+        let backend = |more: &[&str]| {
+            let config = options(more).dynamo_config().expect("a worker");
+            config.runtime.discovery_backend.expect("a backend")
+        };
+        assert_eq!(backend(&[]), "file");
+        assert_eq!(backend(&["--discovery-backend", "etcd"]), "etcd");
+    }
+
+    #[test]
+    fn roles_of_half_a_worker_are_refused() {
+        for more in [&["--disaggregation-mode", "prefill"][..], &["--route-to-encoder"]] {
+            assert!(matches!(options(more).dynamo_config(), Err(StartError::Role)), "{more:?}");
+        }
     }
 }

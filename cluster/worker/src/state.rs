@@ -4,20 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dynamo_backend_common::{ComponentSnapshot, SnapshotPublisher};
+use lapwing_engine::kv_events::CacheBlocks;
 use lapwing_engine::{Engine, EngineStats};
-use lapwing_kernels::kv::KvLayout;
 use tokio::sync::watch;
-
-/// Tokens of a block of the router, which is the border of what the engine reports of its cache.
-pub(crate) const BLOCK: usize = 16;
 
 /// Time between two looks at an engine that has requests.
 const EVERY: Duration = Duration::from_millis(250);
-
-/// Blocks of so many pages.
-pub(crate) fn blocks(pages: usize) -> u64 {
-    (pages * KvLayout::PAGE_ROWS / BLOCK) as u64
-}
 
 /// Looks at the engine until it ends. One without requests is left alone.
 pub(crate) fn observe(engine: Engine, now: EngineStats) -> watch::Receiver<EngineStats> {
@@ -47,12 +39,13 @@ pub(crate) fn observe(engine: Engine, now: EngineStats) -> watch::Receiver<Engin
 /// Tells the router each change of the state.
 pub(crate) async fn publish(
     publisher: Arc<SnapshotPublisher>,
+    blocks: CacheBlocks,
     mut state: watch::Receiver<EngineStats>,
 ) {
     let mut before = EngineStats::default();
     loop {
         let now = state.borrow_and_update().clone();
-        publisher.publish(0, snapshot(&before, &now));
+        publisher.publish(0, snapshot(blocks.count, &before, &now));
         before = now;
         if state.changed().await.is_err() {
             return;
@@ -61,13 +54,15 @@ pub(crate) async fn publish(
 }
 
 /// What the router is told: the blocks that requests use, and how much of the prompts since the last look the prefix cache had.
-fn snapshot(before: &EngineStats, now: &EngineStats) -> ComponentSnapshot {
+fn snapshot(blocks: usize, before: &EngineStats, now: &EngineStats) -> ComponentSnapshot {
+    let used = now.kv_pages_leased as f64 / now.kv_pages.max(1) as f64;
     let cached = now.all.cached_tokens.saturating_sub(before.all.cached_tokens);
     let all = cached + now.all.prompt_tokens.saturating_sub(before.all.prompt_tokens);
     ComponentSnapshot {
-        kv_used_blocks: blocks(now.kv_pages_leased),
-        kv_total_blocks: blocks(now.kv_pages),
-        gpu_cache_usage: now.kv_pages_leased as f32 / now.kv_pages.max(1) as f32,
+        // Pages of all models, of which a draft model has some.
+        kv_used_blocks: (blocks as f64 * used).round() as u64,
+        kv_total_blocks: blocks as u64,
+        gpu_cache_usage: used as f32,
         kv_cache_hit_rate: (all > 0).then(|| cached as f32 / all as f32),
         dp_rank: 0,
     }
@@ -87,9 +82,9 @@ mod tests {
             kv_pages_leased,
             ..EngineStats::default()
         };
-        let one = snapshot(&at(10, 10, 0), &at(13, 11, 2));
+        let one = snapshot(16, &at(10, 10, 0), &at(13, 11, 2));
         assert_eq!((one.kv_used_blocks, one.kv_total_blocks), (4, 16));
         assert_eq!((one.gpu_cache_usage, one.kv_cache_hit_rate), (0.25, Some(0.75)));
-        assert_eq!(snapshot(&at(13, 11, 0), &at(13, 11, 0)).kv_cache_hit_rate, None);
+        assert_eq!(snapshot(16, &at(13, 11, 0), &at(13, 11, 0)).kv_cache_hit_rate, None);
     }
 }

@@ -14,14 +14,15 @@ use dynamo_runtime::worker::{
     DEFAULT_GRACEFUL_SHUTDOWN_TIMEOUT_DEBUG, DEFAULT_GRACEFUL_SHUTDOWN_TIMEOUT_RELEASE,
 };
 use futures::stream::BoxStream;
+use lapwing_cli::engine_options::Offer;
 use lapwing_engine::{Engine, EngineStats, Shutdown};
+use lapwing_serve::{KvEventsConfig, Mounted, ServeConfig, ServeError, Server};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::answer::Answer;
 use crate::asked::{self, Asked};
-use crate::options::Options;
 use crate::{fault, speed, state};
 
 /// Time that Dynamo has for the rest after running answers have ended.
@@ -33,29 +34,37 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A worker that serves one model by the engine of this process.
 #[derive(Debug)]
 pub struct LapwingWorker {
-    options: Options,
+    model: Offer,
+    kv_events: KvEventsConfig,
     running: Mutex<Option<Running>>,
 }
 
 #[derive(Clone, Debug)]
 struct Running {
-    /// Name that requests use.
-    name: String,
     engine: Engine,
-    /// Sampling temperature of requests that name none.
-    temperature: Option<f32>,
     state: watch::Receiver<EngineStats>,
+    /// Publishes KV events as long as it is there.
+    served: Mounted,
 }
 
 impl LapwingWorker {
-    /// A worker whose engine is not started yet.
-    pub fn new(options: Options) -> LapwingWorker {
-        LapwingWorker { options, running: Mutex::default() }
+    /// A worker whose engine is not started yet. Without an address, it publishes KV events on a free port of this machine.
+    pub fn new(model: Offer, mut kv_events: KvEventsConfig) -> LapwingWorker {
+        kv_events.address.get_or_insert_with(|| "tcp://127.0.0.1:0".to_owned());
+        LapwingWorker { model, kv_events, running: Mutex::default() }
     }
 
     /// The engine while it runs.
     pub fn engine(&self) -> Option<Engine> {
         Some(self.running().ok()?.engine)
+    }
+
+    /// The publisher of `lapwing serve`, without its HTTP.
+    async fn serve(&self, engine: &Engine) -> Result<Mounted, ServeError> {
+        let mut config = ServeConfig::default();
+        config.kv_events = self.kv_events.clone();
+        let server = Server::builder().engine(self.model.name.clone(), engine.clone());
+        server.config(config).mount().await
     }
 
     fn running(&self) -> Result<Running, DynamoError> {
@@ -67,18 +76,18 @@ impl LapwingWorker {
 #[async_trait]
 impl LLMEngine for LapwingWorker {
     async fn start(&self, _worker_id: u64) -> Result<EngineConfig, DynamoError> {
-        let offer = self.options.engine.offer(&self.options.model).await;
-        let offer = offer.map_err(|error| fault::start(error.to_string()))?;
-        let engine = offer.engine.timed().build().await;
+        let name = &self.model.name;
+        let engine = self.model.engine.clone().timed().build().await;
         let engine = engine.map_err(|error| fault::start(error.to_string()))?;
         engine.notes().iter().for_each(|note| tracing::info!("{note}"));
         let speed = speed::of(&engine).map_err(|error| fault::start(error.to_string()))?;
-        tracing::info!(model = offer.name, %speed, "the engine is ready");
+        tracing::info!(model = name, %speed, "the engine is ready");
         let stats = engine.stats().await.map_err(|error| fault::of(&error))?;
-        let config = config(&offer.name, &engine, &stats, speed);
+        let config = config(name, &engine, speed);
+        let served = self.serve(&engine).await.map_err(|error| fault::start(error.to_string()))?;
         let state = state::observe(engine.clone(), stats);
-        let running = Running { name: offer.name, engine, temperature: offer.temperature, state };
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Running { engine, state, served });
         Ok(config)
     }
 
@@ -89,7 +98,7 @@ impl LLMEngine for LapwingWorker {
         context: GenerateContext,
     ) -> Result<BoxStream<'static, Result<LLMEngineOutput, DynamoError>>, DynamoError> {
         let running = self.running()?;
-        let asked = asked::of(&request, context.metadata(), running.temperature)?;
+        let asked = asked::of(&request, context.metadata(), self.model.temperature)?;
         let Asked { request, stops, logprobs } = asked;
         let tokens = running.engine.generate(request).await.map_err(|error| fault::of(&error))?;
         Ok(Answer::new(tokens, stops, logprobs, context).stream())
@@ -111,19 +120,30 @@ impl LLMEngine for LapwingWorker {
     }
 
     async fn kv_event_sources(&self) -> Result<Vec<KvEventSource>, DynamoError> {
-        Ok(Vec::new())
+        let running = self.running()?;
+        if !running.engine.cache_blocks().are_shared {
+            return Ok(Vec::new());
+        }
+        let published = running.served.kv_events().iter().map(|of| KvEventSource::Zmq {
+            endpoint: of.address.clone(),
+            topic: of.topic.clone(),
+            dp_rank: 0,
+            image_token_id: None,
+        });
+        Ok(published.collect())
     }
 
     async fn setup_metrics(&self, context: MetricsCtx<'_>) -> Result<MetricsBindings, DynamoError> {
-        let Running { name, state, .. } = self.running()?;
-        let shown = state.clone();
+        let Running { engine, state, .. } = self.running()?;
+        let blocks = engine.cache_blocks();
+        let (name, shown) = (self.model.name.clone(), state.clone());
         context.metrics.add_expfmt_callback(Arc::new(move || {
             Ok(lapwing_serve::state_metrics(&[(name.clone(), shown.borrow().clone())]))
         }));
         Ok(MetricsBindings {
             dp_ranks: vec![0],
-            on_publisher_ready: Some(Box::new(|publisher| {
-                tokio::spawn(state::publish(publisher, state));
+            on_publisher_ready: Some(Box::new(move |publisher| {
+                tokio::spawn(state::publish(publisher, blocks, state));
                 Ok(())
             })),
         })
@@ -140,15 +160,16 @@ impl LLMEngine for LapwingWorker {
 }
 
 /// What the worker says of itself when it registers.
-fn config(name: &str, engine: &Engine, stats: &EngineStats, speed: Value) -> EngineConfig {
+fn config(name: &str, engine: &Engine, speed: Value) -> EngineConfig {
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let blocks = engine.cache_blocks();
     EngineConfig {
         model: name.to_owned(),
         runtime_data: HashMap::from([("lapwing_speed".to_owned(), speed)]),
         llm: Some(LlmRegistration {
             context_length: Some(number(engine.context())),
-            kv_cache_block_size: Some(state::BLOCK as u32),
-            total_kv_blocks: Some(state::blocks(stats.kv_pages)),
+            kv_cache_block_size: Some(number(blocks.tokens)),
+            total_kv_blocks: Some(blocks.count as u64),
             max_num_seqs: Some(engine.sequences_max() as u64),
             max_num_batched_tokens: Some(engine.chunk_rows() as u64),
             ..LlmRegistration::default()
