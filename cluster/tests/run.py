@@ -3,6 +3,7 @@
     python run.py PROGRAM FOLDER MODEL.gguf TINY.gguf
 """
 
+import contextlib
 import pathlib
 import shutil
 import sys
@@ -16,11 +17,13 @@ from report import Report
 
 def fleet_of(folder, program, model, workers, *options, discovery="file"):
     """A cluster that answers."""
-    fleet = Fleet(folder, program, discovery)
-    fleet.start_frontend()
-    for _ in range(workers):
-        fleet.start_worker(model, *options)
-    fleet.ready(workers)
+    with contextlib.ExitStack() as stack:
+        fleet = stack.enter_context(Fleet(folder, program, discovery))
+        fleet.start_frontend()
+        for _ in range(workers):
+            fleet.start_worker(model, *options)
+        fleet.ready(workers)
+        stack.pop_all()
     return fleet
 
 

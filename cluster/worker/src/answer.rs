@@ -7,9 +7,9 @@ use dynamo_backend_common::{
 };
 use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
-use lapwing_engine::{EndReason, Error, Token, TokenEvent, TokenStream};
+use lapwing_engine::{EndReason, Token, TokenEvent, TokenStream};
 
-use crate::asked::Stops;
+use crate::asked::Asked;
 use crate::fault;
 
 /// Most tokens of an item, of those that are there at the same time.
@@ -21,9 +21,7 @@ type Item = Result<LLMEngineOutput, DynamoError>;
 /// An answer that is being generated. Dropping it cancels the request, whose pages are then free.
 pub(crate) struct Answer {
     tokens: TokenStream,
-    stops: Stops,
-    /// Whether log-probabilities are reported.
-    logprobs: bool,
+    asked: Asked,
     context: GenerateContext,
     counts: Counts,
 }
@@ -52,15 +50,10 @@ impl Counts {
 }
 
 impl Answer {
-    /// An answer of which nothing has come.
-    pub(crate) fn new(
-        tokens: TokenStream,
-        stops: Stops,
-        logprobs: bool,
-        context: GenerateContext,
-    ) -> Answer {
+    /// An answer of which nothing has come, to a request whose prompt the engine has.
+    pub(crate) fn new(tokens: TokenStream, asked: Asked, context: GenerateContext) -> Answer {
         let counts = Counts { prompt: tokens.prompt_ids().len(), ..Counts::default() };
-        Answer { tokens, stops, logprobs, context, counts }
+        Answer { tokens, asked, context, counts }
     }
 
     /// The items, of which the last one has a reason or is an error.
@@ -85,7 +78,7 @@ impl Answer {
             };
             match event {
                 Some(Ok(TokenEvent::Prompt(progress))) => self.counts.cached = progress.cached,
-                Some(Ok(TokenEvent::Token(token))) => return self.item(token),
+                Some(Ok(TokenEvent::Token(token))) => return self.item(token).await,
                 Some(Err(error)) => return Err(fault::of(&error)),
                 None => return Ok(self.complete(LLMEngineOutput::default())),
             }
@@ -93,20 +86,23 @@ impl Answer {
     }
 
     /// An item of a token and those that are there behind it.
-    fn item(&mut self, first: Token) -> Item {
+    async fn item(&mut self, first: Token) -> Item {
         let mut item = LLMEngineOutput::default();
         let mut token = first;
         loop {
             self.counts.generated += 1;
             let (id, is_end) = (token.id, token.is_end);
             self.add(&mut item, token);
-            if !is_end && self.stops.end(id, self.counts.generated) {
+            if !is_end && self.asked.stops.end(id, self.counts.generated) {
                 return Ok(self.last(item, FinishReason::Stop));
             }
-            if item.token_ids.len() >= TOKENS_MAX {
-                return Ok(item);
-            }
-            token = match self.ready() {
+            // The last token and the reason are one item, which saves a message.
+            let next = match is_end || self.asked.tokens_max == Some(self.counts.generated) {
+                true => Some(self.tokens.next().await),
+                false if item.token_ids.len() >= TOKENS_MAX => None,
+                false => self.tokens.next().now_or_never(),
+            };
+            token = match next {
                 None => return Ok(item),
                 Some(None) => return Ok(self.complete(item)),
                 Some(Some(Ok(token))) => token,
@@ -115,14 +111,9 @@ impl Answer {
         }
     }
 
-    /// The next token, if it is there; `Some(None)` behind the last one.
-    fn ready(&mut self) -> Option<Option<Result<Token, Error>>> {
-        self.tokens.next().now_or_never()
-    }
-
     fn add(&self, item: &mut LLMEngineOutput, token: Token) {
         item.token_ids.push(token.id);
-        if !self.logprobs {
+        if !self.asked.logprobs {
             return;
         }
         let likely = (1..).zip(&token.top_logprobs).map(|(rank, likely)| TopLogprob {

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use crate::fault;
 
-/// A request, and what the engine does not look at.
+/// What is asked beside what the engine looks at.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    pub(crate) request: Request,
     pub(crate) stops: Stops,
+    /// Most tokens of the answer, if it has a limit.
+    pub(crate) tokens_max: Option<usize>,
     /// Whether log-probabilities are reported.
     pub(crate) logprobs: bool,
 }
@@ -53,7 +54,7 @@ pub(crate) fn of(
     asked: &PreprocessedRequest,
     metadata: &BTreeMap<String, String>,
     temperature: Option<f32>,
-) -> Result<Asked, DynamoError> {
+) -> Result<(Request, Asked), DynamoError> {
     refuse(asked)?;
     let mut request = Request::new(Prompt::Ids(asked.token_ids.to_vec())).prompt_progress(true);
     if let Some(temperature) = temperature {
@@ -76,7 +77,8 @@ pub(crate) fn of(
     }
     // What asks whether the engine is alive has no place in the cache.
     request.prefix_cache = !asked.is_probe;
-    Ok(Asked { request, stops: Stops::of(stop), logprobs: count.is_some() })
+    let (stops, tokens_max) = (Stops::of(stop), request.max_tokens);
+    Ok((request, Asked { stops, tokens_max, logprobs: count.is_some() }))
 }
 
 fn number(given: Option<u32>) -> usize {
@@ -144,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    fn read(request: Value) -> Result<Asked, String> {
+    fn read(request: Value) -> Result<(Request, Asked), String> {
         let asked: PreprocessedRequest = serde_json::from_value(request).expect("a request");
         let metadata = BTreeMap::from([("client".to_owned(), "alice".to_owned())]);
         of(&asked, &metadata, Some(0.5)).map_err(|error| error.message().to_owned())
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_field_that_dynamo_sends_reaches_the_engine() {
-        let asked = read(json!({
+        let (request, asked) = read(json!({
             "token_ids": [1, 2],
             "stop_conditions": {"max_tokens": 8, "min_tokens": 2, "ignore_eos": true,
                 "stop_token_ids": [3], "stop_token_ids_hidden": [4], "stop_token_ids_visible": [5]},
@@ -166,7 +168,7 @@ mod tests {
         let expected = expected.top_p(0.25).top_k(0).min_p(0.125).seed(7).repetition_penalty(2.0);
         let expected = expected.presence_penalty(0.5).frequency_penalty(0.75).max_tokens(8);
         let expected = expected.min_tokens(2).ignore_eos().top_logprobs(3).client("alice");
-        assert_eq!(asked.request, expected.priority(-2).cache_salt("salt"));
+        assert_eq!(request, expected.priority(-2).cache_salt("salt"));
         assert!(asked.logprobs);
         let ends = |id, tokens| asked.stops.end(id, tokens);
         assert!(ends(3, 3) && ends(4, 3) && ends(5, 3) && !ends(6, 3) && !ends(3, 2));
@@ -177,7 +179,7 @@ mod tests {
         let with = |guided: Value| {
             let request =
                 json!({"token_ids": [1], "sampling_options": {"guided_decoding": guided}});
-            read(request).map(|asked| asked.request.grammar)
+            read(request).map(|(request, _)| request.grammar)
         };
         assert_eq!(with(json!({"choice": ["a", "b"]})), Ok(Some(Grammar::choice(["a", "b"]))));
         assert_eq!(with(json!({"choice": []})), Ok(None));

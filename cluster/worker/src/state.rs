@@ -27,9 +27,9 @@ pub(crate) fn observe(engine: Engine, now: EngineStats) -> watch::Receiver<Engin
                 continue;
             }
             was_idle = is_idle;
-            match engine.stats().await {
-                Ok(stats) if sender.send(stats).is_ok() => {}
-                _ => return,
+            let Ok(stats) = engine.stats().await else { return };
+            if sender.send(stats).is_err() {
+                return;
             }
         }
     });
@@ -70,17 +70,15 @@ fn snapshot(blocks: usize, before: &EngineStats, now: &EngineStats) -> Component
 
 #[cfg(test)]
 mod tests {
-    use lapwing_engine::Work;
-
     use super::*;
 
     #[test]
     fn the_hit_rate_is_that_of_the_prompts_since_the_last_look() {
-        let at = |cached_tokens, prompt_tokens, kv_pages_leased| EngineStats {
-            all: Work { cached_tokens, prompt_tokens, ..Work::default() },
-            kv_pages: 8,
-            kv_pages_leased,
-            ..EngineStats::default()
+        let at = |cached_tokens, prompt_tokens, kv_pages_leased| {
+            let mut stats = EngineStats::default();
+            (stats.all.cached_tokens, stats.all.prompt_tokens) = (cached_tokens, prompt_tokens);
+            (stats.kv_pages, stats.kv_pages_leased) = (8, kv_pages_leased);
+            stats
         };
         let one = snapshot(16, &at(10, 10, 0), &at(13, 11, 2));
         assert_eq!((one.kv_used_blocks, one.kv_total_blocks), (4, 16));

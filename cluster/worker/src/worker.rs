@@ -22,8 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::answer::Answer;
-use crate::asked::{self, Asked};
-use crate::{fault, speed, state};
+use crate::{asked, fault, speed, state};
 
 /// Time that Dynamo has for the rest after running answers have ended.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -98,10 +97,9 @@ impl LLMEngine for LapwingWorker {
         context: GenerateContext,
     ) -> Result<BoxStream<'static, Result<LLMEngineOutput, DynamoError>>, DynamoError> {
         let running = self.running()?;
-        let asked = asked::of(&request, context.metadata(), self.model.temperature)?;
-        let Asked { request, stops, logprobs } = asked;
+        let (request, asked) = asked::of(&request, context.metadata(), self.model.temperature)?;
         let tokens = running.engine.generate(request).await.map_err(|error| fault::of(&error))?;
-        Ok(Answer::new(tokens, stops, logprobs, context).stream())
+        Ok(Answer::new(tokens, asked, context).stream())
     }
 
     async fn is_quiescent(&self) -> Result<Option<bool>, DynamoError> {
@@ -138,7 +136,7 @@ impl LLMEngine for LapwingWorker {
         let blocks = engine.cache_blocks();
         let (name, shown) = (self.model.name.clone(), state.clone());
         context.metrics.add_expfmt_callback(Arc::new(move || {
-            Ok(lapwing_serve::state_metrics(&[(name.clone(), shown.borrow().clone())]))
+            Ok(lapwing_serve::state_metrics(&name, shown.borrow().clone(), blocks))
         }));
         Ok(MetricsBindings {
             dp_ranks: vec![0],

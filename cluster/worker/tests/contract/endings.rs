@@ -47,7 +47,7 @@ async fn more_requests_than_a_worker_takes_are_for_others() {
     assert_eq!(error.reason().as_str(), "capacity.worker_overloaded");
     drop((one, two));
     until_idle(&worker).await;
-    ask(&worker, long()).await.expect("room again");
+    drop(ask(&worker, long()).await.expect("room again"));
 }
 
 #[tokio::test]
