@@ -71,15 +71,6 @@ fn convert_has_the_documented_fields() {
 }
 
 #[test]
-fn export_hf_has_the_documented_fields() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let into = folder.path().join("new").display().to_string();
-    let printed = json(&["export-hf", "-m", &model("llama.gguf"), &into, "--json"]);
-    assert_documented("export-hf", &printed, &[]);
-    assert_eq!(printed["files"].as_array().expect("files").len(), 5);
-}
-
-#[test]
 fn embed_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let printed = json(&["embed", "-m", &llama, "--normalize", "--json", "ab", "abc"]);

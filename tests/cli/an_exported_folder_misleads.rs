@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{chat_model, ended, lapwing, model};
+use crate::a_json_form_changes::assert_documented;
+use crate::support::{chat_model, ended, json, lapwing, model};
 
 #[test]
 fn a_folder_has_the_files_of_transformers() {
@@ -12,7 +13,7 @@ fn a_folder_has_the_files_of_transformers() {
     let into = folder.path().join("new");
     let shown = into.display().to_string();
     let done = ended(lapwing(&["export-hf", "-m", &chat_model(folder.path()), &shown]));
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(!done.stderr.contains("chat template"), "{}", done.stderr);
     let read = |name: &str| -> Value {
         assert!(done.stdout.contains(name), "{}", done.stdout);
@@ -25,6 +26,15 @@ fn a_folder_has_the_files_of_transformers() {
     let template = read("tokenizer_config.json")["chat_template"].clone();
     assert!(template.as_str().is_some_and(|text| text.contains("m.role")), "{template}");
     assert_eq!(fs::read_dir(&into).expect("a folder").count(), 5);
+}
+
+#[test]
+fn export_hf_has_the_documented_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let into = folder.path().join("new").display().to_string();
+    let printed = json(&["export-hf", "-m", &model("llama.gguf"), &into, "--json"]);
+    assert_documented("export-hf", &printed, &[]);
+    assert_eq!(printed["files"].as_array().expect("files").len(), 5);
 }
 
 #[test]
@@ -45,10 +55,10 @@ fn what_stands_in_the_way_is_named() {
     ];
     for (args, parts) in cases {
         let done = ended(lapwing(&[&["export-hf"], args].concat()));
-        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert_eq!(done.code, Some(1), "{}", done.stderr);
         assert!(parts.iter().all(|part| done.stderr.contains(part)), "{}", done.stderr);
     }
     assert!(!folder.path().join("other").exists());
     let again = ended(lapwing(&["export-hf", "-m", &llama, &into, "--force"]));
-    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
 }
