@@ -19,9 +19,11 @@ pub fn block_tokens(page_rows: usize) -> usize {
 /// router may compute it:
 ///
 /// ```text
-/// hash(block)     = the last 8 bytes, big-endian, of SHA-256(00 ‖ hash(the block before), 8 bytes, big-endian ‖ tokens, 4 bytes each, big-endian)
-/// hash(no block)  = 0, or in a namespace the last 8 bytes, big-endian, of SHA-256(01 ‖ its name in UTF-8)
+/// hash(block)     = end(SHA-256(00 ‖ hash(the block before) ‖ its tokens))
+/// hash(no block)  = 0, or in a namespace end(SHA-256(01 ‖ its name in UTF-8))
 /// ```
+///
+/// `end` is the last 8 bytes as a number. Numbers are big-endian, hashes of 8 bytes and tokens of 4.
 ///
 /// ```
 /// use lapwing_actors::prefix::BlockHash;
