@@ -103,6 +103,7 @@ class Fleet:
             "DYN_FILE_KV": str(self.folder / "discovery"),
             "DYN_TCP_RPC_HOST": "127.0.0.1",
             "DYN_TCP_RESPONSE_STREAM_HOST": "127.0.0.1",
+            "DYN_EVENT_PLANE_HOST": "127.0.0.1",
             "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": "1",
             "DYN_WORKER_GRACEFUL_SHUTDOWN_TIMEOUT": "20",
             "DYN_LOG": os.environ.get("DYN_LOG", "info"),
@@ -146,7 +147,9 @@ class Fleet:
     def start_frontend(self, *options):
         command = [sys.executable, "-m", "dynamo.frontend", "--http-host", "127.0.0.1"]
         command += ["--http-port", str(self.port), "--router-mode", "kv"]
-        command += ["--kv-cache-block-size", "16", "--migration-limit", "3", *options]
+        command += ["--kv-cache-block-size", "16", "--migration-limit", "3"]
+        # Requests may follow each other faster than events do, and a block of a prompt costs more than one of a running request.
+        command += ["--router-predicted-ttl-secs", "5", "--router-prefill-load-scale", "4", *options]
         self.frontend = self.start(Process, "frontend", command)
         return self.frontend
 

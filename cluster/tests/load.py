@@ -27,20 +27,20 @@ class Answer:
 async def ask(session, url, number, body):
     """Streams an answer."""
     answer, begin = Answer(number), time.monotonic()
-    body = body | {
+    body = {
         "model": "tiny",
         "temperature": 0,
         "stream": True,
         "stream_options": {"include_usage": True},
         "nvext": {"extra_fields": ["worker_id"]},
-    }
+    } | body
     try:
         async with session.post(f"{url}/v1/completions", json=body) as response:
             answer.status = response.status
             if response.status != 200:
                 answer.error = await response.text()
             else:
-                await read(response, answer)
+                await (read(response, answer) if body["stream"] else response.read())
     except (aiohttp.ClientError, asyncio.TimeoutError) as error:
         answer.error = f"{type(error).__name__}: {error}"
     answer.seconds = time.monotonic() - begin

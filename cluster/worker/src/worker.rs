@@ -13,7 +13,7 @@ use dynamo_runtime::config::environment_names::worker::DYN_WORKER_GRACEFUL_SHUTD
 use dynamo_runtime::worker::{
     DEFAULT_GRACEFUL_SHUTDOWN_TIMEOUT_DEBUG, DEFAULT_GRACEFUL_SHUTDOWN_TIMEOUT_RELEASE,
 };
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream, StreamExt};
 use lapwing_cli::engine_options::Offer;
 use lapwing_engine::{Engine, EngineStats, Shutdown};
 use lapwing_serve::{KvEventsConfig, Mounted, ServeConfig, ServeError, Server};
@@ -23,6 +23,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::answer::Answer;
 use crate::{asked, fault, speed, state};
+
+/// What an answer has.
+type Items = BoxStream<'static, Result<LLMEngineOutput, DynamoError>>;
 
 /// Time that Dynamo has for the rest after running answers have ended.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -66,6 +69,18 @@ impl LapwingWorker {
         server.config(config).mount().await
     }
 
+    /// Starts an answer.
+    async fn begin(
+        &self,
+        request: &PreprocessedRequest,
+        context: GenerateContext,
+    ) -> Result<Items, DynamoError> {
+        let running = self.running()?;
+        let (request, asked) = asked::of(request, context.metadata(), self.model.temperature)?;
+        let tokens = running.engine.generate(request).await.map_err(|error| fault::of(&error))?;
+        Ok(Answer::new(tokens, asked, context).stream())
+    }
+
     fn running(&self) -> Result<Running, DynamoError> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.clone().ok_or_else(fault::ended)
@@ -90,16 +105,15 @@ impl LLMEngine for LapwingWorker {
         Ok(config)
     }
 
-    /// Cancelling is dropping the stream, which ends by itself when the context is stopped.
+    /// Cancelling is dropping the stream, which ends by itself when the context is stopped. A request that cannot be answered has an error as
+    /// its only item: Dynamo takes an error before the stream for a worker that is lost, and sends it nothing for a while.
     async fn generate(
         &self,
         request: PreprocessedRequest,
         context: GenerateContext,
-    ) -> Result<BoxStream<'static, Result<LLMEngineOutput, DynamoError>>, DynamoError> {
-        let running = self.running()?;
-        let (request, asked) = asked::of(&request, context.metadata(), self.model.temperature)?;
-        let tokens = running.engine.generate(request).await.map_err(|error| fault::of(&error))?;
-        Ok(Answer::new(tokens, asked, context).stream())
+    ) -> Result<Items, DynamoError> {
+        let refused = |error| stream::iter([Err(error)]).boxed();
+        Ok(self.begin(&request, context).await.unwrap_or_else(refused))
     }
 
     async fn is_quiescent(&self) -> Result<Option<bool>, DynamoError> {

@@ -3,7 +3,7 @@
 use dynamo_backend_common::{FinishReason, KvEventSource, LLMEngine, LLMEngineOutput};
 use serde_json::{Value, json};
 
-use crate::{ask, items, started};
+use crate::{items, refused, started};
 
 /// Greedy sampling of at most so many tokens, without the model's ends.
 fn greedy(prompt: &[u32], tokens: u32) -> Value {
@@ -92,7 +92,7 @@ async fn a_constraint_holds() {
 async fn prompts_that_do_not_fit_are_the_clients_fault() {
     let worker = started(&["--ctx", "64"]).await;
     let prompt: Vec<u32> = (10..90).collect();
-    let Err(error) = ask(&worker, greedy(&prompt, 4)).await else { panic!("it fits") };
+    let error = refused(&worker, greedy(&prompt, 4)).await;
     assert_eq!(error.reason().as_str(), "request.invalid_argument");
     let told = error.public_message().expect("a message");
     assert!(told.contains("80 tokens") && told.contains("64"), "{told}");

@@ -40,13 +40,21 @@ fn request(fields: Value) -> PreprocessedRequest {
 }
 
 /// The answer to a request.
-async fn ask(worker: &LapwingWorker, fields: Value) -> Result<Items, DynamoError> {
-    worker.generate(request(fields), GenerateContext::new(mock_context(), None)).await
+async fn ask(worker: &LapwingWorker, fields: Value) -> Items {
+    let context = GenerateContext::new(mock_context(), None);
+    worker.generate(request(fields), context).await.expect("a stream")
+}
+
+/// The error of a request that is refused, which is its only item.
+async fn refused(worker: &LapwingWorker, fields: Value) -> DynamoError {
+    let mut items: Vec<_> = ask(worker, fields).await.collect().await;
+    assert_eq!(items.len(), 1);
+    items.remove(0).expect_err("it is refused")
 }
 
 /// The items of an answer that has no error.
 async fn items(worker: &LapwingWorker, fields: Value) -> Vec<LLMEngineOutput> {
-    let items: Vec<_> = ask(worker, fields).await.expect("an answer").collect().await;
+    let items: Vec<_> = ask(worker, fields).await.collect().await;
     items.into_iter().collect::<Result<_, _>>().expect("no error")
 }
 
