@@ -6,6 +6,8 @@ use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_plan::{DeviceId, RouteFor, Stage};
 
+use lapwing_plan::Route;
+
 use super::*;
 
 fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
