@@ -116,7 +116,7 @@ def draining(server: Server) -> None:
         assert before.status == 200
         before.read()
         part = socket.create_connection(("127.0.0.1", server.port))
-        part.sendall(b"GET /ready HTTP/1.1\r\nhost: x\r\n")
+        part.sendall(b"GET /ready HTTP/1.1\r\nhost: localhost\r\n")
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)

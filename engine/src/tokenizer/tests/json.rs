@@ -1,7 +1,9 @@
 //! Vocabularies as `tokenizer.json`, read by the library itself.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use lapwing_kernels::weights::WeightFile;
 use serde_json::{Value, json};
 
 use super::super::words::Spelling;
@@ -99,6 +101,58 @@ fn all_pairs(pre: &str, texts: &[String]) -> Vocabulary {
         }
     }
     vocabulary
+}
+
+/// The folder of llama.cpp's vocabularies, as in the tests of the repository.
+fn vocabularies() -> PathBuf {
+    let folder = std::env::var_os("LAPWING_TEST_WORK").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/llama.cpp-sources"),
+        PathBuf::from,
+    );
+    folder.join("llama.cpp/models")
+}
+
+#[test]
+#[ignore = "long"]
+fn real_vocabularies_give_the_same_ids() {
+    let folder = vocabularies();
+    if !folder.exists() {
+        assert!(std::env::var("LAPWING_TEST").as_deref() != Ok("full"), "{}", folder.display());
+        eprintln!("skipped: llama.cpp's vocabularies are missing; sh tests/all.sh fetches them");
+        return;
+    }
+    let strings =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tokenizer/strings.json");
+    let strings = std::fs::read(strings).expect("strings");
+    let strings: Vec<String> = serde_json::from_slice(&strings).expect("strings");
+    let names = [
+        "aquila",
+        "baichuan",
+        "bert-bge",
+        "command-r",
+        "deepseek-coder",
+        "deepseek-llm",
+        "falcon",
+        "gemma-4",
+        "gpt-2",
+        "gpt-neox",
+        "llama-bpe",
+        "llama-spm",
+        "mpt",
+        "phi-3",
+        "qwen2",
+        "qwen35",
+        "refact",
+        "starcoder",
+    ];
+    for name in names {
+        let file = WeightFile::open(&folder.join(format!("ggml-vocab-{name}.gguf"))).expect(name);
+        same(&Vocabulary::from_metadata(file.metadata()).expect(name), &strings, name);
+    }
+    let refused_file =
+        WeightFile::open(&folder.join("ggml-vocab-nomic-bert-moe.gguf")).expect("a file");
+    let error = refused(&Vocabulary::from_metadata(refused_file.metadata()).expect("a vocabulary"));
+    assert!(error.contains("map of characters"), "{error}");
 }
 
 #[test]
