@@ -4,9 +4,7 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
-use lapwing_plan::{DeviceId, RouteFor, Stage};
-
-use lapwing_plan::Route;
+use lapwing_plan::{DeviceId, Route, RouteFor, Stage};
 
 use super::*;
 
