@@ -266,10 +266,7 @@ fn a_block_of_two_pages_is_there_once() {
     let (mut events, _) = world.follow();
     events.next_blocking();
     let hash = |tokens: &[u32]| BlockHash::start(None).chain(tokens, SIZE).last().expect("a block");
-    let mut told = |world: &World| {
-        let _ = world;
-        events.try_next().map(|batch| batch.to_vec())
-    };
+    let mut told = || events.try_next().map(|batch| batch.to_vec());
     world.insert(&None, &[1, 2, 3]);
     let stored = |hashes: &[BlockHash], parent, tokens: &[u32]| {
         CacheEvent::Stored(StoredBlocks {
@@ -282,21 +279,21 @@ fn a_block_of_two_pages_is_there_once() {
         })
     };
     let first = hash(&[1, 2]);
-    assert_eq!(told(&world), Some(vec![stored(&[first], None, &[1, 2])]), "only whole blocks");
+    assert_eq!(told(), Some(vec![stored(&[first], None, &[1, 2])]), "only whole blocks");
     let second = hash(&[1, 2, 3, 4]);
     world.insert(&None, &[1, 2, 3, 4, 5]);
-    assert_eq!(told(&world), Some(vec![stored(&[second], Some(first), &[3, 4])]), "it grows");
+    assert_eq!(told(), Some(vec![stored(&[second], Some(first), &[3, 4])]), "it grows");
     let other = hash(&[1, 2, 4, 4]);
     world.insert(&None, &[1, 2, 4, 4]);
-    assert_eq!(told(&world), Some(vec![stored(&[other], Some(first), &[4, 4])]), "it parts");
+    assert_eq!(told(), Some(vec![stored(&[other], Some(first), &[4, 4])]), "it parts");
     world.leases.clear();
     let removed = |hashes: &[BlockHash]| {
         let group = CacheGroup::Attention;
         Some(vec![CacheEvent::Removed { group, hashes: hashes.to_vec() }])
     };
     assert!(world.cache.tree().free(2));
-    assert_eq!(told(&world), removed(&[second]), "the other page has the first block, too");
+    assert_eq!(told(), removed(&[second]), "the other page has the first block, too");
     assert!(world.cache.tree().free(1));
-    assert_eq!(told(&world), removed(&[other, first]), "the last first");
-    assert_eq!(told(&world), None);
+    assert_eq!(told(), removed(&[other, first]), "the last first");
+    assert_eq!(told(), None);
 }
