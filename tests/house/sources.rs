@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with sources.
-const FOLDERS: [&str; 12] = [
-    "src", "engine", "lab", "serve", "cli", "kernels", "plan", "actors", "traces", "tests",
-    "examples", "benches",
+const FOLDERS: [&str; 13] = [
+    "src", "engine", "lab", "serve", "cli", "cluster", "kernels", "plan", "actors", "traces",
+    "tests", "examples", "benches",
 ];
 
 /// The root of the repository.
