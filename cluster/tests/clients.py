@@ -93,7 +93,7 @@ def errors(report, chat):
     wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "no-such-type"}}}
     rows = [
         ("a prompt that is too long", lambda: chat(messages=long), "context"),
-        ("two answers at the same time", lambda: chat(n=2), "n"),
+        ("two answers at the same time", lambda: chat(n=2, temperature=1), "ask once for each answer"),
         ("a schema that is none", lambda: chat(response_format=wrong), "no-such-type"),
     ]
     for what, ask, word in rows:
