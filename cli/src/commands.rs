@@ -25,7 +25,7 @@ mod reproduce;
 mod rerank;
 mod run;
 mod sensitivity;
-mod serve;
+pub(crate) mod serve;
 mod simulate;
 mod speculate;
 mod study;

@@ -38,6 +38,7 @@ use crate::cli::opening::{Given, with_stored};
 use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, PrefixArgs, at_least_one, drivers};
+use crate::commands::serve::kv_events::KvEventsArgs;
 
 /// Answers the process that started this one to list drivers, and ends this one; otherwise it does nothing. Drivers may abort or
 /// hang, so an engine lists them in a process of the same program: call this first in `main`.
@@ -54,13 +55,13 @@ pub struct EngineOptions {
     ///
     /// They wait or run. `lapwing serve` refuses with 429.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub(crate) requests: Option<usize>,
+    requests: Option<usize>,
 
     /// Maximum requests that are computed at once; further ones wait [default: 16]
     ///
     /// Of each model.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub(crate) parallel: Option<usize>,
+    parallel: Option<usize>,
 
     /// Maximum tokens of prompt and answer [default: the training context, up to 8192]
     #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
@@ -70,6 +71,8 @@ pub struct EngineOptions {
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     prefix: PrefixArgs,
+    #[command(flatten)]
+    kv_events: KvEventsArgs,
 }
 
 /// A model that a program serves.
@@ -93,19 +96,36 @@ impl EngineOptions {
         Ok(self.engine.check(&Session::new(false))?)
     }
 
+    /// Settings of a server with these options: how requests wait, and where KV events are published.
+    ///
+    /// # Errors
+    /// When there is no such form of events.
+    pub fn serve_config(&self) -> Result<ServeConfig, OptionsError> {
+        let mut config = ServeConfig::default();
+        self.apply(&mut config)?;
+        Ok(config)
+    }
+
+    /// Puts what the options say in the place of the settings.
+    pub(crate) fn apply(&self, config: &mut ServeConfig) -> Result<(), Failure> {
+        if let Some(policy) = &self.engine.policy {
+            config.policy.clone_from(policy);
+        }
+        config.requests_max = self.requests.unwrap_or(config.requests_max);
+        config.sequences_max = self.parallel.unwrap_or(config.sequences_max);
+        self.kv_events.apply(&mut config.kv_events)
+    }
+
     /// A model in the form `[NAME=]MODEL`, which is fetched if it is not on this machine; as by `lapwing serve`, whose defaults hold. Notes
     /// go to stderr.
     ///
     /// # Errors
     /// When there is no such model, or it cannot be fetched.
     pub async fn offer(&self, argument: &str) -> Result<Offer, OptionsError> {
-        let offer = self.offer_in(argument, &Session::new(false)).await?;
-        let config = ServeConfig::default();
-        let policy = self.engine.policy.as_deref().unwrap_or(&config.policy);
-        let engine = offer.engine.policy(policy);
-        let engine = engine.requests_max(self.requests.unwrap_or(config.requests_max));
-        let engine = engine.sequences_max(self.parallel.unwrap_or(config.sequences_max));
-        Ok(Offer { engine, ..offer })
+        let (config, session) = (self.serve_config()?, Session::new(false));
+        let offer = self.offer_in(argument, &session).await?;
+        let engine = offer.engine.policy(config.policy).requests_max(config.requests_max);
+        Ok(Offer { engine: engine.sequences_max(config.sequences_max), ..offer })
     }
 
     /// As [`offer`](EngineOptions::offer), with the policy and the limits that the options name.

@@ -17,6 +17,7 @@ documents! {
     contributing: "../../CONTRIBUTING.md",
     architecture: "../../docs/architecture.md",
     benchmarks: "../../docs/benchmarks.md",
+    cluster: "../../docs/cluster.md",
     embeddings: "../../docs/embeddings.md",
     experts: "pictures/experts.md" "../../docs/experts.md",
     few_rows: "../../docs/few_rows.md",

@@ -1,12 +1,11 @@
 //! `lapwing serve`: an HTTP server.
 
-mod kv_events;
+pub(crate) mod kv_events;
 
 use std::path::PathBuf;
 
 use lapwing_serve::{KeyConfig, KvEventsAddress, ServeConfig, Server};
 
-use self::kv_events::KvEventsArgs;
 use crate::cli::failure::Failure;
 use crate::cli::serve_log::{self, LogForm};
 use crate::cli::session::Session;
@@ -117,8 +116,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     options: EngineOptions,
-    #[command(flatten)]
-    kv_events: KvEventsArgs,
 }
 
 #[derive(serde::Serialize)]
@@ -220,15 +217,10 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
     if args.key_file.is_some() {
         config.key_file.clone_from(&args.key_file);
     }
-    if let Some(policy) = &args.options.engine.policy {
-        config.policy.clone_from(policy);
-    }
-    args.kv_events.apply(&mut config.kv_events)?;
+    args.options.apply(&mut config)?;
     config.public |= args.public;
     config.log_prompts |= args.log_prompts;
     config.cors.extend(args.cors.iter().cloned());
-    config.requests_max = args.options.requests.unwrap_or(config.requests_max);
-    config.sequences_max = args.options.parallel.unwrap_or(config.sequences_max);
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     config.keep_alive_s = args.keep_alive.unwrap_or(config.keep_alive_s);
     config.memory_bytes =

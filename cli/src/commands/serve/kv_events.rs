@@ -6,9 +6,9 @@ use lapwing_serve::{KvEventsConfig, KvEventsForm};
 use crate::cli::failure::Failure;
 
 /// Options of KV events.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "KV events")]
-pub(super) struct KvEventsArgs {
+pub(crate) struct KvEventsArgs {
     /// Publish what the prefix cache stores and removes, in vLLM's format, for routers
     ///
     /// As in tcp://127.0.0.1:5557. Each further model has the next port. docs/kv_events.md describes the messages.
@@ -33,7 +33,7 @@ pub(super) struct KvEventsArgs {
 
 impl KvEventsArgs {
     /// Puts what is given in the place of the settings.
-    pub(super) fn apply(&self, config: &mut KvEventsConfig) -> Result<(), Failure> {
+    pub(crate) fn apply(&self, config: &mut KvEventsConfig) -> Result<(), Failure> {
         if self.kv_events.is_some() {
             config.address.clone_from(&self.kv_events);
         }
