@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::scheduler::Reserve;
 
 use super::numbers::Numbers;
 use super::subject::{Misfit, Places, Subject, bad, read, switch};
@@ -24,11 +25,16 @@ pub(super) struct ModelledServer {
     sequences: Option<usize>,
     prefix_cache: Option<bool>,
     token_gap: Option<Duration>,
+    host: Option<Duration>,
+    reserve: Option<Reserve>,
+    prefill_alone: Option<bool>,
+    max_prefill_tokens: Option<usize>,
+    admit_every: Option<usize>,
     until: Option<f64>,
     seed: u64,
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 17] = [
     "experiment",
     "trace",
     "costs",
@@ -39,6 +45,11 @@ const KEYS: [&str; 12] = [
     "sequences",
     "prefix-cache",
     "token-gap",
+    "host",
+    "reserve",
+    "prefill-alone",
+    "max-prefill-tokens",
+    "admit-every",
     "until",
     "seed",
 ];
@@ -60,6 +71,11 @@ impl ModelledServer {
             sequences: None,
             prefix_cache: None,
             token_gap: None,
+            host: None,
+            reserve: None,
+            prefill_alone: None,
+            max_prefill_tokens: None,
+            admit_every: None,
             until: None,
             seed: Experiment::SEED,
         }
@@ -88,8 +104,28 @@ impl ModelledServer {
         server.sequences_max = self.sequences.unwrap_or(server.sequences_max);
         server.prefix_cache = self.prefix_cache.unwrap_or(server.prefix_cache);
         server.token_gap = self.token_gap.or(server.token_gap);
+        server.options = self.options(server.options);
         Ok(made)
     }
+
+    /// How the server admits requests and forms passes, with what is set in place of its own.
+    fn options(&self, own: ServerOptions) -> ServerOptions {
+        let mut batches = own.batches;
+        batches.alone = self.prefill_alone.unwrap_or(batches.alone);
+        batches.prompt_tokens = self.max_prefill_tokens.or(batches.prompt_tokens);
+        batches.steps = self.admit_every.unwrap_or(batches.steps);
+        ServerOptions {
+            host: self.host.unwrap_or(own.host),
+            reserve: self.reserve.unwrap_or(own.reserve),
+            batches,
+        }
+    }
+}
+
+/// A time.
+fn time(key: &str, value: &str) -> Result<Duration, SimulateError> {
+    let time = seconds(value).and_then(|it| Duration::try_from_secs_f64(it).ok());
+    time.ok_or_else(|| bad(key, value, "it must be a time, as in 250ms"))
 }
 
 fn count(key: &str, value: &str) -> Result<usize, SimulateError> {
@@ -122,10 +158,16 @@ impl Subject for ModelledServer {
             "chunk" => self.chunk = Some(count(key, value)?),
             "sequences" => self.sequences = Some(count(key, value)?),
             "prefix-cache" => self.prefix_cache = Some(switch(key, value)?),
-            "token-gap" => {
-                let gap = seconds(value).and_then(|it| Duration::try_from_secs_f64(it).ok());
-                self.token_gap =
-                    Some(gap.ok_or_else(|| bad(key, value, "it must be a time, as in 250ms"))?);
+            "token-gap" => self.token_gap = Some(time(key, value)?),
+            "host" => self.host = Some(time(key, value)?),
+            "reserve" => {
+                let reserve: Result<Reserve, _> = value.parse();
+                self.reserve = Some(reserve.map_err(|error| bad(key, value, error.to_string()))?);
+            }
+            "prefill-alone" => self.prefill_alone = Some(switch(key, value)?),
+            "max-prefill-tokens" => self.max_prefill_tokens = Some(count(key, value)?),
+            "admit-every" => {
+                self.admit_every = Some(read(key, value, "it must be a whole number")?);
             }
             "until" => {
                 let until = value.parse().ok().filter(|until: &f64| *until > 0.0);

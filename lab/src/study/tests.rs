@@ -154,6 +154,35 @@ fn a_run_is_that_of_its_command() {
 }
 
 #[test]
+fn a_study_of_a_server_sets_how_it_admits_and_forms_passes() {
+    let scratch = Scratch::new("study-servers");
+    let values = [
+        ("host", "\"20ms\""),
+        ("reserve", "\"peak\""),
+        ("prefill-alone", "true"),
+        ("max-prefill-tokens", "512"),
+        ("admit-every", "10"),
+    ];
+    let served = |(key, value): (&str, &str)| {
+        let study = format!(
+            "[[scenario]]\nname = \"a\"\ncommand = \"load\"\nexperiment = \"vtc-overload\"\nfirst = 60\n{key} = {value}\n"
+        );
+        let study = scratch.study(&study).expect(key);
+        let mut run = study
+            .begin(&scratch.0.join(format!("{key}-{}", value.trim_matches('"'))), Begin::New)
+            .expect(key);
+        assert!(run.go_on(&mut |_| true).expect(key));
+        let point = run.summaries()[0].sweep.points[0].clone();
+        ["latencies.ttft_ms.p95", "latencies.ttft_ms.p50", "tokens_per_second"]
+            .map(|name| point.result(name))
+    };
+    let usual = served(("admit-every", "0"));
+    for key in values {
+        assert_ne!(served(key), usual, "{key:?} changes nothing");
+    }
+}
+
+#[test]
 fn errors_name_the_key_the_line_and_the_nearest_right_name() {
     let scratch = Scratch::new("study-errors");
     let rows = [

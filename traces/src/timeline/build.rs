@@ -89,6 +89,22 @@ impl Build<'_> {
         })
     }
 
+    fn routed(&mut self, routed: Routed) {
+        let [route, alone] = [routed.route, routed.alone].map(|name| self.name(name));
+        let Routed { chunk, end, alone_end, is_due, .. } = routed;
+        let routes = Vec::new();
+        let choice = RouteChoice { route, end, alone, alone_end, is_due, routes };
+        self.timeline.routed.insert(chunk, choice);
+    }
+
+    fn rated(&mut self, rated: Rated) {
+        let route = self.name(rated.route);
+        let Rated { chunk, end, alone, busy, is_ready, .. } = rated;
+        if let Some(choice) = self.timeline.routed.get_mut(&chunk) {
+            choice.routes.push(RatedRoute { route, end, alone, busy, is_ready });
+        }
+    }
+
     fn take(&mut self, event: &Event) {
         let at = event.at;
         match event.kind {
@@ -143,20 +159,8 @@ impl Build<'_> {
             EventKind::Limited(limited) => {
                 self.timeline.limited.insert(limited.chunk, limited);
             }
-            EventKind::Routed(routed) => {
-                let [route, alone] = [routed.route, routed.alone].map(|name| self.name(name));
-                let Routed { end, alone_end, is_due, .. } = routed;
-                let routes = Vec::new();
-                let choice = RouteChoice { route, end, alone, alone_end, is_due, routes };
-                self.timeline.routed.insert(routed.chunk, choice);
-            }
-            EventKind::Rated(rated) => {
-                let route = self.name(rated.route);
-                let Rated { end, alone, busy, is_ready, .. } = rated;
-                if let Some(choice) = self.timeline.routed.get_mut(&rated.chunk) {
-                    choice.routes.push(RatedRoute { route, end, alone, busy, is_ready });
-                }
-            }
+            EventKind::Routed(routed) => self.routed(routed),
+            EventKind::Rated(rated) => self.rated(rated),
             EventKind::Need(need) => {
                 self.timeline.needs.entry(need.chunk).or_default().push(need);
             }
