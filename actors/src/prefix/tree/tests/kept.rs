@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Tokens of a text, and the pages that hold them.
+type TextPages = (Vec<u32>, Vec<PageId>);
+
 /// A sequence that runs.
 #[derive(Default)]
 struct Running {
@@ -65,7 +68,7 @@ impl Side {
     }
 
     /// All texts with their pages, the least recently used first, and the pages that sequences lease.
-    fn state(&self) -> (Vec<(Vec<u32>, Vec<PageId>)>, Vec<Vec<PageId>>) {
+    fn state(&self) -> (Vec<TextPages>, Vec<Vec<PageId>>) {
         let texts = self.tree.texts().into_iter().map(|text| (text.tokens, ids(&text.pages)));
         (texts.collect(), self.sequences.iter().map(|it| it.lease.page_ids().to_vec()).collect())
     }
