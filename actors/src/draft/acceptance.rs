@@ -40,10 +40,10 @@ impl Rate {
         self.tried == 0.0
     }
 
-    /// Counts further tokens, and the earlier ones `keep` times.
-    pub(super) fn learn(&mut self, (accepted, tried): (usize, usize), keep: f64) {
-        self.accepted = self.accepted * keep + accepted as f64;
-        self.tried = self.tried * keep + tried as f64;
+    /// Counts further tokens, the accepted ones of all, and the earlier ones `keep` times.
+    pub(super) fn learn(&mut self, tokens: (usize, usize), keep: f64) {
+        self.accepted = self.accepted * keep + tokens.0 as f64;
+        self.tried = self.tried * keep + tokens.1 as f64;
     }
 }
 
