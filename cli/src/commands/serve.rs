@@ -26,8 +26,8 @@ chat and the state of the server. docs/serve.md describes everything.
 --config names a TOML file; options take the place of its values. SIGTERM or Ctrl-C lets running
 requests end for --grace seconds; a second one ends them at once.
 
-With --json: {\"address\":\"127.0.0.1:11434\",\"models\":[\"…\"],\"kv_events\":[…],\"notes\":[…]}, printed when the server
-listens";
+With --json: {\"address\":\"127.0.0.1:11434\",\"models\":[\"…\"],\"kv_events\":[…],\"notes\":[…]}, printed when
+the server listens";
 
 /// Options of `serve`.
 #[derive(Debug, clap::Args)]

@@ -25,7 +25,7 @@ pub(crate) struct KvEventsArgs {
     #[arg(long, value_name = "TOPIC", hide_short_help = true)]
     kv_events_topic: Option<String>,
 
-    /// Form of KV events: map, as vLLM writes them since 2026, or array, as it did before [default: map]
+    /// Form of KV events: map, that of vLLM since 2026, or array, that of before [default: map]
     #[arg(long, value_name = "FORM", hide_short_help = true,
           value_parser = PossibleValuesParser::new(KvEventsForm::NAMES), hide_possible_values = true)]
     kv_events_form: Option<String>,
