@@ -36,6 +36,8 @@ pub struct PrefixTree {
     nodes: Vec<Node>,
     /// Unused places of `nodes`.
     vacant: Vec<NodeId>,
+    /// Number of the latest node.
+    latest: u64,
     roots: HashMap<Namespace, NodeId>,
     /// Leaves by their last use.
     leaves: BTreeSet<(u64, NodeId)>,
@@ -53,6 +55,8 @@ pub struct PrefixTree {
 struct Node {
     /// `None` for a root.
     parent: Option<NodeId>,
+    /// Number of the node, which no other one ever has.
+    number: u64,
     /// Number of tokens before its own.
     start: usize,
     /// Tokens of its pages. Empty for a root.
@@ -121,6 +125,7 @@ impl PrefixTree {
             page_rows: page_rows.max(1),
             nodes: Vec::new(),
             vacant: Vec::new(),
+            latest: 0,
             roots: HashMap::new(),
             leaves: BTreeSet::new(),
             clock: 0,

@@ -2,16 +2,23 @@
 
 use lapwing_kernels::kv::KvPage;
 
-use super::{Namespace, NodeId, Place, PrefixTree};
+use super::{Namespace, Node, NodeId, Place, PrefixTree};
 
 /// The first rows of a sequence, whose pages are in the tree, and which the sequence leases. They are always whole pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
     /// Number of these rows.
     pub(crate) rows: usize,
-    /// The node that had the last of them; `None` if it was not noted. The node stays while the rows are leased, but another one may have
-    /// them if it was divided.
-    node: Option<NodeId>,
+    /// The node that had the last of them; `None` if it was not noted. If it was divided since then, another one has them, and its place may
+    /// be that of a node of another text.
+    node: Option<NodeName>,
+}
+
+/// A node that may be gone.
+#[derive(Clone, Copy, Debug)]
+struct NodeName {
+    node: NodeId,
+    number: u64,
 }
 
 impl Kept {
@@ -31,7 +38,7 @@ impl PrefixTree {
         pages: &[KvPage],
         kept: &mut Kept,
     ) -> Vec<KvPage> {
-        let place = match kept.node.filter(|node| self.has_row(*node, kept.rows)) {
+        let place = match kept.node.and_then(|name| self.node_with(name, kept.rows)) {
             Some(node) => {
                 let pages = (kept.rows - self.start_of(node)) / self.page_rows;
                 self.place_after(Place { node, pages, rows: kept.rows, partial: None }, tokens)
@@ -44,7 +51,8 @@ impl PrefixTree {
         let (known, had) = (kept.rows / self.page_rows, place.rows);
         let node = self.add_rest(namespace, tokens, pages, place);
         let rows = tokens.len() / self.page_rows * self.page_rows;
-        *kept = Kept { rows, node: Some(node).filter(|node| self.has_row(*node, rows)) };
+        let name = NodeName { node, number: self.nodes[node].number };
+        *kept = Kept { rows, node: self.node_with(name, rows).map(|_| name) };
         match had / self.page_rows > known {
             true => self.find_after(namespace, &tokens[..had], known).pages,
             false => Vec::new(),
@@ -56,9 +64,10 @@ impl PrefixTree {
         self.looks.get()
     }
 
-    /// Whether the last one of so many rows, of a text that a node belongs to, is in this node.
-    fn has_row(&self, node: NodeId, rows: usize) -> bool {
-        let end = |node: &super::Node| node.start + node.tokens.len();
-        self.nodes.get(node).is_some_and(|it| it.start < rows && rows <= end(it))
+    /// A node, if it is still there and has the last one of so many rows of the texts that it belongs to.
+    fn node_with(&self, NodeName { node, number }: NodeName, rows: usize) -> Option<NodeId> {
+        let end = |node: &Node| node.start + node.tokens.len();
+        let is_there = |it: &&Node| it.number == number && it.start < rows && rows <= end(it);
+        self.nodes.get(node).filter(is_there).map(|_| node)
     }
 }

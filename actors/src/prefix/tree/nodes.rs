@@ -33,6 +33,7 @@ impl PrefixTree {
         let Node { parent, start, tokens, pages: all, used, .. } = &mut self.nodes[at];
         let (rest, rest_pages) = (tokens.split_off(pages * self.page_rows), all.split_off(pages));
         let first = Node {
+            number: 0,
             parent: *parent,
             start: *start,
             tokens: std::mem::replace(tokens, rest),
@@ -54,6 +55,8 @@ impl PrefixTree {
     }
 
     pub(super) fn add(&mut self, node: Node) -> NodeId {
+        self.latest += 1;
+        let node = Node { number: self.latest, ..node };
         if let Some(id) = self.vacant.pop() {
             self.nodes[id] = node;
             return id;
