@@ -18,6 +18,7 @@ use lapwing_kernels::device::ModelId;
 use crate::sample::Sampled;
 
 mod acceptance;
+mod best;
 mod cost;
 mod length;
 mod lookup;
@@ -30,10 +31,10 @@ mod union;
 
 pub use acceptance::ASSUMED_ACCEPTANCE;
 pub(crate) use acceptance::UsualAcceptance;
+pub use best::{BestLength, GAIN_MIN, best_length};
+pub(crate) use best::{best_count, chain};
 pub use cost::DraftCost;
 pub(crate) use length::DraftLength;
-pub use length::{BestLength, GAIN_MIN, best_length};
-pub(crate) use length::{best_count, chain};
 pub use lookup::{LOOKUP, PromptLookup};
 pub use model::{DRAFT_MAX_OPEN, DraftForm, Schedule, UnknownSchedule};
 pub(crate) use model::{ModelDrafts, Wait};
@@ -151,7 +152,9 @@ impl Drafts {
     }
 
     fn of(source: Source) -> Drafts {
-        let (length, stats) = (DraftLength::default(), DraftStats::default());
+        let stats = DraftStats::default();
+        let mut length = DraftLength::default();
+        length.may_pause = !source.overlaps();
         Drafts { source, length, always: None, width: 1, stats }
     }
 

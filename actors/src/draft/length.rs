@@ -1,13 +1,14 @@
 //! How many drafted tokens a step verifies.
 
 use super::acceptance::{ASSUMED_ACCEPTANCE, Rate, UsualAcceptance};
+use super::best::best_count;
 use super::tree::Followed;
 
 /// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
 ///
 /// With acceptance α, a draft of γ tokens yields (1 − α^(γ+1)) / (1 − α) tokens on average (Leviathan et al.,
 /// 2023, equation 1). The chosen γ gives the most tokens per second of the whole batch. If no γ is at least
-/// [`GAIN_MIN`] better than none, no draft is verified, except for a short one now and then, which shows
+/// [`GAIN_MIN`](super::GAIN_MIN) better than none, no draft is verified, except for a short one now and then, which shows
 /// whether the text has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct DraftLength {
@@ -21,6 +22,10 @@ pub(crate) struct DraftLength {
     until_trial: usize,
     /// Proposals between two trials.
     gap: usize,
+    /// Drafts that were chosen one after another.
+    in_a_row: usize,
+    /// Whether a step without a draft costs no more than the gain of one, as where drafts are made while the target waits.
+    pub(super) may_pause: bool,
 }
 
 /// Acceptance that is assumed of the alternatives of a tree, where likelier tokens were rejected.
@@ -29,65 +34,16 @@ const ASSUMED_OF_OTHERS: f64 = 0.3;
 /// Factor of the weight of earlier drafts at each new one.
 const DECAY: f64 = 0.9;
 
-/// Least predicted gain for which a draft is verified.
-pub const GAIN_MIN: f64 = 1.03;
-
-/// The length of a draft that gives the most tokens per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BestLength {
-    /// Drafted tokens, at least 1.
-    pub length: usize,
-    /// Predicted tokens per second of the batch, as a multiple of those without a draft.
-    pub gain: f64,
-}
-
-impl BestLength {
-    /// Whether the gain is worth a draft.
-    pub fn pays(&self) -> bool {
-        self.gain > GAIN_MIN
-    }
-}
-
-/// The best length up to `most` of drafts of which each token is accepted with probability `alpha`, in a step that also has
-/// `others` rows of other sequences. `time` predicts the time of a step by its rows. `None` if nothing is known yet, or
-/// nothing can be drafted.
-pub fn best_length(
-    alpha: f64,
-    most: usize,
-    others: usize,
-    time: impl Fn(usize) -> Option<f64>,
-) -> Option<BestLength> {
-    best_count(chain(alpha).take(most), others, time)
-}
-
-/// The probability that each token of a chain is accepted.
-pub(crate) fn chain(alpha: f64) -> impl Iterator<Item = f64> {
-    std::iter::successors(Some(alpha), move |power| Some(power * alpha))
-}
-
-/// As [`best_length`], for the first ones of tokens that are accepted with these probabilities.
-pub(crate) fn best_count(
-    chances: impl IntoIterator<Item = f64>,
-    others: usize,
-    time: impl Fn(usize) -> Option<f64>,
-) -> Option<BestLength> {
-    let base = (others + 1) as f64 / time(others + 1)?;
-    let mut own = 1.0;
-    let mut best: Option<BestLength> = None;
-    for (length, chance) in (1..).zip(chances) {
-        own += chance;
-        let Some(time) = time(others + 1 + length) else { break };
-        let gain = (others as f64 + own) / time / base;
-        if best.is_none_or(|best| gain > best.gain) {
-            best = Some(BestLength { length, gain });
-        }
-    }
-    best
-}
-
 /// Tokens of a trial, which says most of all where few are accepted, and the fewest and most proposals between two.
 const TRIAL_TOKENS: usize = 1;
 const GAPS: (usize, usize) = (8, 128);
+
+/// Drafts whose gain is less than this are left out now and then: while every step has one, nothing shows that steps without them have
+/// become faster.
+const GAIN_SURE: f64 = 1.25;
+
+/// Most such drafts one after another.
+const IN_A_ROW_MAX: usize = 6;
 
 impl Default for DraftLength {
     fn default() -> DraftLength {
@@ -97,6 +53,8 @@ impl Default for DraftLength {
             untold: (0, 0),
             until_trial: 0,
             gap: GAPS.0,
+            in_a_row: 0,
+            may_pause: true,
         }
     }
 }
@@ -148,8 +106,14 @@ impl DraftLength {
         let Some(best) = best_count(chances.iter().copied(), others, time) else { return 0 };
         if best.pays() {
             (self.until_trial, self.gap) = (GAPS.0, GAPS.0);
-            return best.length;
+            self.in_a_row += 1;
+            let pauses = self.in_a_row > IN_A_ROW_MAX && best.gain < GAIN_SURE && self.may_pause;
+            if pauses {
+                self.in_a_row = 0;
+            }
+            return if pauses { 0 } else { best.length };
         }
+        self.in_a_row = 0;
         if self.until_trial > 0 {
             self.until_trial -= 1;
             return 0;
@@ -162,6 +126,7 @@ impl DraftLength {
 
 #[cfg(test)]
 mod tests {
+    use super::super::best::chain;
     use super::*;
 
     fn after(drafted: usize, accepted: usize) -> DraftLength {
@@ -224,6 +189,18 @@ mod tests {
         assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
         (0..20).for_each(|_| length.learn(Followed::chain(2, 2)));
         assert_eq!(choose(&mut length, 3, 0, rising), 3);
+    }
+
+    #[test]
+    fn a_draft_that_gains_little_is_left_out_now_and_then() {
+        let drafts = |time: fn(usize) -> Option<f64>, may_pause| {
+            let mut length = DraftLength { may_pause, ..after(4, 4) };
+            (0..28).filter(|_| choose(&mut length, 1, 0, time) > 0).count()
+        };
+        let dear: fn(usize) -> Option<f64> = |rows| Some(1.0 + 0.7 * (rows as f64 - 1.0));
+        assert_eq!(drafts(dear, true), 24, "a gain of 15 %");
+        assert_eq!(drafts(dear, false), 28, "where a pause costs more");
+        assert_eq!(drafts(rising, true), 28, "a gain of 60 %");
     }
 
     #[test]
