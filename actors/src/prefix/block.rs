@@ -108,7 +108,7 @@ pub enum CacheEvent {
         /// Their hashes.
         hashes: Vec<BlockHash>,
     },
-    /// It has nothing, or what follows is all that it has.
+    /// All blocks known so far are removed. Where the cache is not empty, its blocks follow as stored ones.
     Cleared,
 }
 

@@ -10,11 +10,11 @@ use super::{PrefixCache, PrefixTree};
 /// since the last [`CacheEvent::Cleared`] are those that the cache has.
 ///
 /// - The first batch is `Cleared`, then all that the cache has.
-/// - A block is there once, whoever computed it; it is stored when the cache has all of its tokens and removed when the
-///   cache has them no longer. Rows of a running request are in the cache when a page of them is complete, or the request has ended.
+/// - A block is stored once, even if several requests computed it: when the cache first has all of its tokens. It is removed when
+///   the cache no longer has them. Rows of a running request are in the cache when a page of them is complete, or the request has ended.
 /// - The block before one is stored before it and removed after it.
-/// - The cache never waits for one who reads, and keeps at most 4096 batches. One who is further behind gets `Cleared` and all
-///   that the cache has then, as at the start.
+/// - The cache never waits for a reader, and keeps at most 4096 batches for it. A reader that is further behind gets `Cleared` and
+///   all blocks that the cache then has, as at the start.
 #[derive(Debug)]
 pub struct CacheEvents {
     tree: Weak<Mutex<PrefixTree>>,
@@ -22,7 +22,7 @@ pub struct CacheEvents {
 }
 
 impl PrefixCache {
-    /// Follows the cache; `None` if its engine has ended. Until somebody does, nothing is kept for it.
+    /// Follows the cache; `None` if its engine has ended. Without a follower, no events are kept.
     pub fn follow(&self) -> Option<CacheEvents> {
         let (follower, batches) = channel();
         let mut tree = self.tree();
@@ -38,7 +38,7 @@ impl PrefixCache {
         tree.blocks(tree.block_tokens())
     }
 
-    /// Ends the events of all who follow.
+    /// Ends the events of all followers.
     pub fn end_events(&self) {
         self.tree().end_events();
     }

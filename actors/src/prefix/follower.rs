@@ -1,28 +1,28 @@
-//! The way of events from a cache to one who follows it. The cache never waits.
+//! The channel of events from a cache to a follower. The cache never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::block::CacheBatch;
 
-/// Batches on the way. One who is further behind is told all again.
+/// Most batches in the channel. A follower that is further behind gets all blocks again.
 const BATCHES_MAX: usize = 4096;
 
-/// The cache's end.
+/// The cache's end of the channel.
 #[derive(Debug)]
 pub(super) struct Follower {
     batches: flume::Sender<CacheBatch>,
     is_behind: Arc<AtomicBool>,
 }
 
-/// The end of one who follows.
+/// The follower's end of the channel.
 #[derive(Debug)]
 pub(super) struct Batches {
     batches: flume::Receiver<CacheBatch>,
     is_behind: Arc<AtomicBool>,
 }
 
-/// Both ends. At first, the one who follows is behind.
+/// Both ends. A new follower is behind.
 pub(super) fn channel() -> (Follower, Batches) {
     let (sender, receiver) = flume::bounded(BATCHES_MAX);
     let is_behind = Arc::new(AtomicBool::new(true));

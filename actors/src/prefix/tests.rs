@@ -1,4 +1,4 @@
-//! What one who follows a cache knows is what the cache has.
+//! A follower of a cache knows exactly what the cache has.
 
 mod blocks;
 
@@ -15,7 +15,7 @@ const SIZE: usize = 2;
 const PAGES: u32 = 60;
 const PLACES: u32 = 6;
 
-/// A cache as one knows it who was told of its changes.
+/// The content of a cache, rebuilt from its events.
 #[derive(Default)]
 struct Mirror {
     /// The block before each.
@@ -170,7 +170,7 @@ fn operations() -> usize {
 }
 
 /// Texts are inserted and found, divided, leased and dropped, with states and namespaces; the cache is cleared, ends, and is read
-/// again from what it had. One who follows it knows all the time what it has, also if batches are lost.
+/// again from what it had. A follower knows at any time what it has, also if batches are lost.
 #[test]
 fn a_tree_rebuilt_from_events_is_the_tree() {
     let mut next = random(0x5eed);
@@ -244,7 +244,7 @@ fn one_who_reads_late_is_told_all_again() {
     assert_eq!(mirror.blocks(), Mirror::of(&world.cache.tree()));
     world.cache.end_events();
     assert_eq!(events.next_blocking(), None);
-    assert!(world.cache.follow().is_none(), "nobody follows a cache that has ended");
+    assert!(world.cache.follow().is_none(), "a cache that has ended has no followers");
 }
 
 #[test]

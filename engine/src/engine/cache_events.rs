@@ -11,7 +11,7 @@ impl Engine {
     /// What the prefix cache has from now on: first all that it has, then what it stores and removes, exactly and in order. `None` if
     /// the engine has no prefix cache ([`EngineBuilder::prefix_cache`], encoders), or has ended.
     ///
-    /// An engine does not wait for one who reads. Without any, it keeps nothing for them.
+    /// An engine does not wait for readers. Without readers, it keeps no events.
     ///
     /// ```no_run
     /// use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! The ROUTER socket: a connection of one who asks for batches again.
+//! The ROUTER socket: a connection of a reader that asks for batches again.
 
 use std::io;
 

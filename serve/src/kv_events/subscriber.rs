@@ -1,4 +1,4 @@
-//! The PUB socket: a connection of one who subscribes.
+//! The PUB socket: the connection of a subscriber.
 
 use std::io;
 

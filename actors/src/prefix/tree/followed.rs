@@ -1,4 +1,4 @@
-//! The blocks of a tree, for those who follow what it stores and removes.
+//! The blocks of a tree, for followers of what it stores and removes.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use crate::prefix::block::{
 };
 use crate::prefix::follower::Follower;
 
-/// Who follows a tree. While nobody does, nothing is kept.
+/// The followers of a tree. Without any, no blocks are kept for them.
 #[derive(Debug, Default)]
 pub(super) enum Following {
     #[default]
-    Nobody,
-    By(Box<Followed>),
-    /// Nobody may any more.
+    Inactive,
+    Active(Box<Followed>),
+    /// The engine has ended; there will be no followers.
     Ended,
 }
 
@@ -151,7 +151,7 @@ impl Followed {
 }
 
 impl PrefixTree {
-    /// Tokens of the blocks that those who follow the tree are told of.
+    /// Number of tokens of a block in events.
     pub fn block_tokens(&self) -> usize {
         block_tokens(self.page_rows)
     }
@@ -163,33 +163,33 @@ impl PrefixTree {
 
     /// Tells a follower of changes, in blocks of so many tokens, of which pages have whole ones. Returns whether it may.
     pub(in crate::prefix) fn follow(&mut self, follower: Follower, size: usize) -> bool {
-        if let Following::Nobody = self.following {
+        if let Following::Inactive = self.following {
             let followed = Followed { stored: Vec::new(), ..Followed::of(self, size) };
-            self.following = Following::By(Box::new(followed));
+            self.following = Following::Active(Box::new(followed));
         }
         match &mut self.following {
-            Following::By(followed) => followed.followers.push(follower),
-            Following::Nobody | Following::Ended => return false,
+            Following::Active(followed) => followed.followers.push(follower),
+            Following::Inactive | Following::Ended => return false,
         }
         true
     }
 
-    /// The blocks, if somebody follows.
+    /// The blocks, if there are followers.
     pub(in crate::prefix) fn followed_blocks(&self) -> Option<Vec<StoredBlocks>> {
         match &self.following {
-            Following::By(followed) => Some(self.blocks(followed.size)),
-            Following::Nobody | Following::Ended => None,
+            Following::Active(followed) => Some(self.blocks(followed.size)),
+            Following::Inactive | Following::Ended => None,
         }
     }
 
-    /// Tells nobody any more.
+    /// Ends all events.
     pub(in crate::prefix) fn end_events(&mut self) {
         self.following = Following::Ended;
     }
 
     /// A node has tokens that it did not have before.
     pub(super) fn blocks_come(&mut self, namespace: &Namespace, node: NodeId) {
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         followed.blocks.resize(self.nodes.len(), Vec::new());
         followed.add_blocks(Place { nodes: &self.nodes, node, namespace });
     }
@@ -197,13 +197,13 @@ impl PrefixTree {
     /// States are kept after so many tokens of a text, which a node has.
     pub(super) fn state_comes(&mut self, namespace: &Namespace, node: NodeId, rows: usize) {
         let Some(start) = self.followed_start(node) else { return };
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         followed.add_state(Place { nodes: &self.nodes, node, namespace }, rows - start);
     }
 
     /// The first `pages` pages of a node are now in another one, `first`.
     pub(super) fn blocks_part(&mut self, node: NodeId, first: NodeId, pages: usize) {
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         followed.blocks.resize(self.nodes.len(), Vec::new());
         let rest = followed.blocks[node].split_off(pages * self.page_rows / followed.size);
         followed.blocks[first] = std::mem::replace(&mut followed.blocks[node], rest);
@@ -212,7 +212,7 @@ impl PrefixTree {
     /// Only the first `pages` pages of a leaf are to stay.
     pub(super) fn blocks_leave(&mut self, leaf: NodeId, pages: usize) {
         let Some(start) = self.followed_start(leaf) else { return };
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         let rows = pages * self.page_rows;
         let states = self.nodes[leaf].states.iter().map(|state| state.rows - start);
         let states = states.filter(|state| *state > rows);
@@ -227,24 +227,24 @@ impl PrefixTree {
     /// The states after so many tokens of a text are to be dropped.
     pub(super) fn state_leaves(&mut self, node: NodeId, rows: usize) {
         let Some(start) = self.followed_start(node) else { return };
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         let block = followed.ending_at(node, rows - start);
         followed.left[CacheGroup::States as usize].extend(block.map(|(_, hash)| hash));
     }
 
     /// Tells the followers what has changed.
     pub(super) fn tell(&mut self) {
-        let Following::By(followed) = &mut self.following else { return };
+        let Following::Active(followed) = &mut self.following else { return };
         if let Some(changes) = followed.changes() {
             followed.followers.retain(|follower| follower.tell(&changes));
         }
         if followed.followers.is_empty() {
-            self.following = Following::Nobody;
+            self.following = Following::Inactive;
         }
     }
 
-    /// Number of tokens before those of a node, if somebody follows.
+    /// Number of tokens before those of a node, if there are followers.
     fn followed_start(&self, node: NodeId) -> Option<usize> {
-        matches!(self.following, Following::By(_)).then(|| self.start_of(node))
+        matches!(self.following, Following::Active(_)).then(|| self.start_of(node))
     }
 }

@@ -209,6 +209,17 @@ fn operations() -> usize {
     }
 }
 
+/// Random numbers below a bound (xorshift, Marsaglia, 2003).
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut random = seed | 1;
+    move |below| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 20) as usize % below
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
@@ -217,13 +228,7 @@ proptest! {
     #[test]
     fn a_tree_holds_what_a_map_of_prefixes_holds(seed in any::<u64>()) {
         let layout = KvLayout::uniform(1, KvHeads::new(1, 1), PAGE_ROWS, KvDtype::F32);
-        let mut random = seed | 1;
-        let mut next = |below: usize| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 20) as usize % below
-        };
+        let mut next = numbers(seed);
         let pool = KvPool::new(PAGES);
         let (mut tree, mut naive) = (PrefixTree::new(PAGE_ROWS), Naive::default());
         let mut leases: Vec<KvLease> = Vec::new();

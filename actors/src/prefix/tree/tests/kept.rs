@@ -76,13 +76,7 @@ impl Side {
 
 /// Tokens that are added where a text ends make the same tree as those that are added from its first token on.
 fn trees_are_the_same(seed: u64) -> Result<(), TestCaseError> {
-    let mut random = seed | 1;
-    let mut next = |below: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 20) as usize % below
-    };
+    let mut next = numbers(seed);
     let mut sides = [Side::new(true), Side::new(false)];
     for _ in 0..operations() {
         let (at, what) = (next(4), next(8));
