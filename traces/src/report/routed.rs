@@ -44,7 +44,8 @@ pub(super) fn routed(timeline: &Timeline) -> Vec<RoutedReport> {
     timeline.routed.iter().map(|(chunk, choice)| report(*chunk, choice)).collect()
 }
 
-fn ms(ns: u64) -> f64 {
+/// Nanoseconds in milliseconds.
+pub(super) fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 

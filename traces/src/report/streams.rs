@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Percentiles;
-use super::routed::{RoutedReport, routed};
+use super::routed::{RoutedReport, ms, routed};
 use crate::timeline::{Timeline, TokenGap, TokenGaps};
 
 /// Times between the tokens of one request.
@@ -43,10 +43,6 @@ pub struct DecisionsReport {
     pub limited: Vec<LimitedReport>,
     /// Chunks that could take several routes, by number.
     pub routed: Vec<RoutedReport>,
-}
-
-fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }
 
 /// Gaps of all requests, in ms.
