@@ -113,7 +113,7 @@ fn vocabularies() -> PathBuf {
 }
 
 #[test]
-#[ignore = "long"]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn real_vocabularies_give_the_same_ids() {
     let folder = vocabularies();
     if !folder.exists() {
