@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing export-hf -m FILE.gguf folder
   lapwing export-hf -m smollm2-135m-instruct folder --force
-  python -c \"from transformers import AutoTokenizer as T; print(T.from_pretrained('folder')('Hello'))\"
+  python -c \"from transformers import *; print(AutoTokenizer.from_pretrained('folder')('Hello'))\"
 
 Writes tokenizer.json, tokenizer_config.json (with the chat template and the special tokens),
 special_tokens_map.json, config.json and generation_config.json, which transformers, tokenizers and
