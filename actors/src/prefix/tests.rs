@@ -80,7 +80,8 @@ impl Mirror {
     }
 }
 
-fn random(seed: u64) -> impl FnMut(usize) -> usize {
+/// Random numbers below a bound (xorshift, Marsaglia, 2003).
+pub(super) fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut random = seed | 1;
     move |below| {
         random ^= random << 13;

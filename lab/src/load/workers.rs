@@ -134,7 +134,7 @@ impl Workers {
         }
     }
 
-    /// What routers are told. A worker with costs of its own has the speed at which it computes a prompt of 2048 rows, by the time of the server.
+    /// The workers as routers see them. A worker with costs of its own has the speed at which it computes a prompt of 2048 rows, by the time of the server.
     fn specs(&self) -> Vec<WorkerSpec> {
         let prefill = prefill_time(&self.server.time);
         let spec = |(worker, speed): (usize, &f64)| {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Most bytes of batches.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Time in which all is told again.
+/// How long a reader waits for a new batch with all blocks.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// A batch that was published.
@@ -20,7 +20,7 @@ pub(super) struct Batch {
     pub(super) payload: Arc<[u8]>,
 }
 
-/// The latest batches. A reader that is slower than they come finds that some are missing; it holds up nobody.
+/// The latest batches. A reader that is slower than they come finds that some are missing; others do not wait for it.
 #[derive(Debug)]
 pub(super) struct Ring {
     kept: Mutex<Kept>,
@@ -37,7 +37,7 @@ struct Kept {
     bytes: usize,
     /// Number of the next batch.
     end: u64,
-    /// Number of the last batch that tells all.
+    /// Number of the last batch with all blocks.
     whole: u64,
 }
 
@@ -66,7 +66,7 @@ impl Ring {
         Arc::new(Ring { kept: Mutex::new(kept), batches_max: batches_max.max(1), end, wanted })
     }
 
-    /// Adds a batch. `is_whole`: it tells all that there is.
+    /// Adds a batch. `is_whole`: it has all blocks of the cache.
     pub(super) fn push(&self, payload: Vec<u8>, is_whole: bool) {
         let mut kept = self.lock();
         kept.bytes += payload.len();

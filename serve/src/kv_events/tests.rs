@@ -144,7 +144,7 @@ async fn readers_go_on_where_batches_are_left() {
         (105, Some((102, 2)), Some((104, 4)), None)
     );
     assert_eq!(ring.start(103).await, 103);
-    // What tells all is gone: it is asked for, and told.
+    // The batch with all blocks is no longer kept, so the reader waits for a new one.
     let told = async {
         ring.wanted().await;
         ring.push(vec![5], false);

@@ -185,7 +185,7 @@ async fn one_who_comes_late_or_loses_batches_gets_them_again() {
     let mut router = Router::default();
     router.catch_up(&mut again, 0).await;
     assert_eq!(router.next, None);
-    // This one reads nothing, and holds up nobody.
+    // This subscriber reads nothing. The others do not wait for it.
     let mut stalled = Peer::subscribe(live, "tiny").await;
     ask(&running.client, "tiny", 40).await;
     // The first batches are gone. All is told again, to everybody.

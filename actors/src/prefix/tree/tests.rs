@@ -5,6 +5,7 @@ use lapwing_kernels::kv::{KvLayout, KvPool, PageId};
 use proptest::prelude::*;
 
 use super::*;
+use crate::prefix::tests::random;
 
 mod kept;
 
@@ -209,17 +210,6 @@ fn operations() -> usize {
     }
 }
 
-/// Random numbers below a bound (xorshift, Marsaglia, 2003).
-fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
-    let mut random = seed | 1;
-    move |below| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 20) as usize % below
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
@@ -228,7 +218,7 @@ proptest! {
     #[test]
     fn a_tree_holds_what_a_map_of_prefixes_holds(seed in any::<u64>()) {
         let layout = KvLayout::uniform(1, KvHeads::new(1, 1), PAGE_ROWS, KvDtype::F32);
-        let mut next = numbers(seed);
+        let mut next = random(seed);
         let pool = KvPool::new(PAGES);
         let (mut tree, mut naive) = (PrefixTree::new(PAGE_ROWS), Naive::default());
         let mut leases: Vec<KvLease> = Vec::new();

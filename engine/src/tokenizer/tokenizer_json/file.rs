@@ -19,7 +19,7 @@ pub(super) struct File<'a> {
     pub(super) model: Model<'a>,
 }
 
-/// What follows from the method by which text becomes ids.
+/// The parts of the file that depend on the method by which text becomes ids.
 pub(super) struct Parts<'a> {
     pub(super) normalizer: Value,
     pub(super) pre_tokenizer: Value,

@@ -34,7 +34,7 @@ impl Peer {
     pub(super) async fn subscribe(address: &str, topic: &str) -> Peer {
         let mut peer = Peer::connect(address, "SUB").await;
         peer.frame(0, &[b"\x01", topic.as_bytes()].concat()).await;
-        // What follows a ping comes after the subscription.
+        // The server answers a ping after it has read the subscription.
         peer.frame(4, b"\x04PING\0\0here").await;
         assert_eq!(peer.read().await, (4, b"\x04PONGhere".to_vec()));
         peer
