@@ -106,8 +106,8 @@ impl Ring {
         self.lock().end
     }
 
-    /// Where a reader that has all batches before `from` goes on. If some after these are gone, all is told again, if that can
-    /// be.
+    /// Where a reader that has all batches before `from` goes on. If the next ones are no longer kept, this waits for a batch with
+    /// all blocks; without one in time, the reader goes on at `from`, and misses some.
     pub(super) async fn start(&self, from: u64) -> u64 {
         let mut watch = self.watch();
         if let Some(start) = self.lock().start(from) {
@@ -120,7 +120,7 @@ impl Ring {
         self.lock().start(from).unwrap_or(from)
     }
 
-    /// Returns when all is to be told again.
+    /// Returns when a reader waits for a batch with all blocks.
     pub(super) async fn wanted(&self) {
         self.wanted.notified().await;
     }
