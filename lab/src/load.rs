@@ -40,4 +40,6 @@ pub use report::{ClientReport, Difference, Largest, Latencies, LoadReport, Mean,
 pub use request::{LoadRequest, WorkloadError};
 pub use server::{Server, ServerOptions};
 pub use trace::{Trace, TraceForm};
-pub use workers::{Imbalance, Routed, WorkerReport, Workers, WorkersReport, repeated};
+pub use workers::{
+    Imbalance, Routed, WorkerReport, Workers, WorkersReport, numbered_file, repeated,
+};

@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::simulate::{Axis, Change, SEED, SimulateError, Sweep, combinations};
+use crate::simulate::{Axis, Change, SEED, SimulateError, Sweep, combination, combinations};
 
 mod error;
 mod file;
@@ -39,7 +39,7 @@ use file::{ScenarioText, Setting, StudyText};
 pub use folder::Begin;
 pub use numbers::Numbers;
 pub use run::{ScenarioSummary, StudyProgress, StudyRun};
-use subject::{COMMANDS, Places, Subject, subject};
+use subject::{COMMANDS, Misfit, Places, Subject, subject};
 
 /// The setting that chooses processors.
 const SOC: &str = "soc";
@@ -191,16 +191,10 @@ impl StudyScenario {
                 setting.into_iter().try_for_each(|setting| set(&mut *subject, setting, value))?;
             }
         }
-        let first = self.subject(&crate::simulate::combination(&self.axes, 0));
-        let first = first.map_err(|error| Wrong::new(self.line, error.to_string()))?;
-        if let Err(misfit) = first.check() {
-            let line = self.settings.iter().find(|setting| setting.key == misfit.key);
-            let line = line.map_or(self.line, |setting| setting.line);
-            let reason = match misfit.key.is_empty() {
-                true => misfit.reason,
-                false => format!("'{}': {}", misfit.key, misfit.reason),
-            };
-            return Err(Wrong::new(line, reason));
+        for values in self.dependent() {
+            let subject = self.subject(&values);
+            let subject = subject.map_err(|error| Wrong::new(self.line, error.to_string()))?;
+            subject.check().map_err(|misfit| self.misfit(misfit))?;
         }
         let Some(against) = self.against.as_ref().filter(|against| against.own) else {
             return Ok(());
@@ -208,6 +202,24 @@ impl StudyScenario {
         let wrong = |error: SimulateError| Wrong::new(against.line, error.to_string());
         let change: Change = against.values.join(",").parse().map_err(wrong)?;
         Axis::with_value(&self.axes, &change.key, &change.value).map_err(wrong).map(|_| ())
+    }
+
+    /// The values of the axes at which settings may not fit each other: each combination of dependent ones, with the first value of others.
+    fn dependent(&self) -> impl Iterator<Item = Vec<String>> {
+        let keys = self.base.dependent();
+        let all = (0..self.count()).map(|number| combination(&self.axes, number));
+        all.filter(move |values| {
+            let mut pairs = self.axes.iter().zip(values);
+            pairs.all(|(axis, value)| keys.contains(&&*axis.key) || *value == axis.values[0])
+        })
+    }
+
+    /// A setting that does not fit others, with its line.
+    fn misfit(&self, Misfit { key, reason }: Misfit) -> Wrong {
+        let line = self.settings.iter().find(|setting| setting.key == key);
+        let line = line.map_or(self.line, |setting| setting.line);
+        let named = if key.is_empty() { reason } else { format!("'{key}': {reason}") };
+        Wrong::new(line, named)
     }
 
     /// What the values of the axes make of it.

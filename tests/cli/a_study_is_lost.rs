@@ -55,14 +55,16 @@ fn the_smallest_example_has_the_same_bytes_in_two_folders() {
 #[test]
 fn examples_are_studies_and_all_their_results_exist() {
     let scratch = tempfile::tempdir().expect("folder");
-    let folder = scratch.path().join("out").display().to_string();
-    let found = json(&["study", &example("streams_and_servers.toml"), "--out", &folder, "--json"]);
-    assert_eq!(found["failed"], 0, "{found}");
-    let scenarios = found["scenarios"].as_array().expect("scenarios");
-    assert_eq!(scenarios.len(), 3);
-    for scenario in scenarios {
-        let means = scenario["means"].as_array().expect("means");
-        assert!(means.iter().all(|mean| mean["mean"].as_f64().is_some()), "{scenario}");
+    for name in ["streams_and_servers.toml", "workers.toml"] {
+        let folder = scratch.path().join(name).display().to_string();
+        let found = json(&["study", &example(name), "--out", &folder, "--json"]);
+        assert_eq!(found["failed"], 0, "{found}");
+        let scenarios = found["scenarios"].as_array().expect("scenarios");
+        assert_eq!(scenarios.len(), 3);
+        for scenario in scenarios {
+            let means = scenario["means"].as_array().expect("means");
+            assert!(means.iter().all(|mean| mean["mean"].as_f64().is_some()), "{scenario}");
+        }
     }
 }
 

@@ -28,7 +28,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use conditions::repeated;
+pub use conditions::{numbered_file, repeated};
 pub use report::{Imbalance, WorkerReport, WorkersReport};
 
 /// Several modelled servers behind a router. Each has a scheduler, a queue policy and a prefix cache of its own.

@@ -82,9 +82,9 @@ impl Study {
         names: &mut BTreeSet<String>,
         inputs: &mut Vec<Input>,
     ) -> Result<(), StudyError> {
-        let keys = scenario.base.files();
-        let named = scenario.settings.iter().filter(|setting| keys.contains(&&*setting.key));
-        for text in named.flat_map(|setting| &setting.values) {
+        let values = scenario.settings.iter();
+        let values = values.flat_map(|setting| setting.values.iter().map(|it| (&setting.key, it)));
+        for text in values.flat_map(|(key, value)| scenario.base.files(key, value)) {
             let path = self.places.path(text);
             if !path.is_file() || !names.insert(format!("file {text}")) {
                 continue;

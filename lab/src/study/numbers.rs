@@ -26,6 +26,14 @@ impl Numbers {
         Numbers(numbers)
     }
 
+    /// The same without those within the object of this name.
+    pub(super) fn without(mut self, object: &str) -> Numbers {
+        let is_within =
+            |name: &str| name.strip_prefix(object).is_some_and(|it| it.starts_with('.'));
+        self.0.retain(|name, _| !is_within(name));
+        self
+    }
+
     /// The same with another one.
     pub(super) fn with(mut self, name: &str, number: Option<f64>) -> Numbers {
         self.0.insert(name.to_owned(), number.unwrap_or(f64::NAN));

@@ -251,8 +251,8 @@ impl Subject for Phone {
         plain.scenario.processors().to_toml().map(Some)
     }
 
-    fn files(&self) -> &'static [&'static str] {
-        &["requests"]
+    fn files<'a>(&self, key: &str, value: &'a str) -> Vec<&'a str> {
+        if key == "requests" { vec![value] } else { Vec::new() }
     }
 
     fn label(&self, axis: &Axis) -> String {

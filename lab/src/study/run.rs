@@ -224,7 +224,10 @@ impl StudyScenario {
         ScenarioSummary { name: self.name.clone(), sweep, figures, failed, error, seeds_are_equal }
     }
 
+    /// Results that are shown if the study names none: those of the first run.
     fn subject_figures(&self) -> Vec<String> {
-        self.base.figures().iter().map(|name| (*name).to_owned()).collect()
+        let first = self.subject(&combination(&self.axes, 0));
+        let first = first.unwrap_or_else(|_| self.base.copy());
+        first.figures().iter().map(|name| (*name).to_owned()).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios like `lapwing load` on a modelled server.
+//! Scenarios like `lapwing load` on a modelled server, or on several behind a router.
 
 use std::time::Duration;
 
@@ -9,6 +9,10 @@ use super::numbers::Numbers;
 use super::subject::{Misfit, Places, Subject, bad, read, switch};
 use crate::load::{Experiment, LoadReport, Measure, PassTime, ServerOptions};
 use crate::simulate::{SimulateError, seconds};
+
+mod routed;
+
+use routed::{Router, numbered_files};
 
 /// A workload on a modelled server.
 #[derive(Clone)]
@@ -32,6 +36,7 @@ pub(super) struct ModelledServer {
     admit_every: Option<usize>,
     until: Option<f64>,
     seed: u64,
+    router: Router,
 }
 
 const KEYS: [&str; 17] = [
@@ -78,24 +83,21 @@ impl ModelledServer {
             admit_every: None,
             until: None,
             seed: Experiment::SEED,
+            router: Router::default(),
         }
     }
 
     /// The experiment, or the trace on a server with these costs.
     fn workload(&self) -> Result<Experiment, SimulateError> {
         let name = self.experiment.as_deref().unwrap_or(USUAL);
-        let made = Experiment::named(name, self.seed);
-        let mut made = made.map_err(|error| bad("experiment", name, error.to_string()))?;
+        let mut made = self.router.experiment(name, self.seed)?;
         if let Some(trace) = &self.trace {
             made.requests = self.places.trace("trace", trace)?;
             (made.measure, made.server.prefix_cache) = (Measure::default(), true);
             made.server.options = ServerOptions::default();
         }
-        if let Some(costs) = &self.costs {
-            let text = std::fs::read_to_string(self.places.path(costs));
-            let text = text.map_err(|error| bad("costs", costs, error.to_string()))?;
-            let time = PassTime::fit(&text);
-            made.server.time = time.map_err(|error| bad("costs", costs, error.to_string()))?;
+        if let Some(file) = &self.costs {
+            made.server.time = costs(&self.places, "costs", file)?;
         }
         made.requests.truncate(self.first.unwrap_or(usize::MAX));
         let server = &mut made.server;
@@ -122,6 +124,13 @@ impl ModelledServer {
     }
 }
 
+/// The costs of a file.
+fn costs(places: &Places, key: &str, file: &str) -> Result<PassTime, SimulateError> {
+    let text = std::fs::read_to_string(places.path(file));
+    let text = text.map_err(|error| bad(key, file, error.to_string()))?;
+    PassTime::fit(&text).map_err(|error| bad(key, file, error.to_string()))
+}
+
 /// A time.
 fn time(key: &str, value: &str) -> Result<Duration, SimulateError> {
     let time = seconds(value).and_then(|it| Duration::try_from_secs_f64(it).ok());
@@ -135,7 +144,7 @@ fn count(key: &str, value: &str) -> Result<usize, SimulateError> {
 
 impl Subject for ModelledServer {
     fn keys(&self) -> Vec<String> {
-        KEYS.map(str::to_owned).to_vec()
+        KEYS.into_iter().chain(Router::KEYS).map(str::to_owned).collect()
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SimulateError> {
@@ -175,7 +184,8 @@ impl Subject for ModelledServer {
                 self.until = Some(until.ok_or_else(wrong)?);
             }
             "seed" => self.seed = read(key, value, "it must be a whole number")?,
-            _ => return Err(bad(key, value, format!("a server has {}", KEYS.join(", ")))),
+            _ if Router::KEYS.contains(&key) => self.router.set(&self.places, key, value)?,
+            _ => return Err(bad(key, value, format!("a server has {}", self.keys().join(", ")))),
         }
         Ok(())
     }
@@ -189,9 +199,14 @@ impl Subject for ModelledServer {
                 Err(Misfit::new("trace", "give a trace or an experiment, not both"))
             }
             _ => {
+                self.router.check(self.trace.is_some())?;
                 self.workload().map(|_| ()).map_err(|error| Misfit::new("costs", error.to_string()))
             }
         }
+    }
+
+    fn dependent(&self) -> &'static [&'static str] {
+        &Router::KEYS
     }
 
     fn run(&self) -> Result<Numbers, SimulateError> {
@@ -200,6 +215,9 @@ impl Subject for ModelledServer {
             Some(_) => experiment.policy(&self.policy),
             None => self.policy.clone(),
         };
+        if self.router.is_used() {
+            return self.router.run(&self.places, (experiment, &policy, self.until));
+        }
         let Experiment { requests, server, measure, .. } = experiment;
         let served = server.run(&requests, &policy, self.until);
         let (outcomes, stats) =
@@ -213,10 +231,20 @@ impl Subject for ModelledServer {
     }
 
     fn figures(&self) -> &'static [&'static str] {
-        &["tokens_per_second", "jain_index", "latencies.ttft_ms.p95"]
+        match self.router.is_used() {
+            true => &["tokens_per_second", "hit_rate", "imbalance.busy", "latencies.ttft_ms.p95"],
+            false => &["tokens_per_second", "jain_index", "latencies.ttft_ms.p95"],
+        }
     }
 
-    fn files(&self) -> &'static [&'static str] {
-        &["trace", "costs"]
+    fn files<'a>(&self, key: &str, value: &'a str) -> Vec<&'a str> {
+        match key {
+            "trace" | "costs" => vec![value],
+            "worker-server" => {
+                let files = numbered_files(value).unwrap_or_default();
+                files.into_iter().map(|(_, file)| file).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }

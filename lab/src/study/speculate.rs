@@ -118,8 +118,4 @@ impl Subject for Drafts {
     fn figures(&self) -> &'static [&'static str] {
         &["speed_up", "tokens_per_step"]
     }
-
-    fn files(&self) -> &'static [&'static str] {
-        &[]
-    }
 }

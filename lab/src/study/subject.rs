@@ -65,6 +65,11 @@ pub(super) trait Subject {
     /// Checks settings that need each other, when all are set.
     fn check(&self) -> Result<(), Misfit>;
 
+    /// Keys whose values need each other, so that [`check`](Subject::check) must hold for each combination of them.
+    fn dependent(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn run(&self) -> Result<Numbers, SimulateError>;
 
     /// A copy.
@@ -78,8 +83,10 @@ pub(super) trait Subject {
         Ok(None)
     }
 
-    /// Keys whose values are paths of texts.
-    fn files(&self) -> &'static [&'static str];
+    /// The paths of texts that a setting names.
+    fn files<'a>(&self, _key: &str, _value: &'a str) -> Vec<&'a str> {
+        Vec::new()
+    }
 
     /// An axis in words.
     fn label(&self, axis: &Axis) -> String {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
+mod workers;
+
 /// A folder that is removed at the end.
 struct Scratch(PathBuf);
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lapwing_engine::routing::{RouteChoice, known};
 use lapwing_lab::load::{
-    LoadReport, LoadRequest, Measure, PassTime, Server, Workers, WorkersReport, page,
+    LoadReport, LoadRequest, Measure, PassTime, Server, Workers, WorkersReport, numbered_file, page,
 };
 use lapwing_traces::text::counted;
 use serde::Serialize;
@@ -134,9 +134,7 @@ impl WorkersArgs {
 
 /// A number and a file, as in `2=slow.json`.
 fn numbered(text: &str) -> Result<(usize, PathBuf), String> {
-    let (number, file) = text.split_once('=').ok_or("it must be NUMBER=FILE, as in 2=slow.json")?;
-    let number = number.parse().map_err(|_| format!("'{number}' is not the number of a worker"))?;
-    Ok((number, PathBuf::from(file)))
+    numbered_file(text).map(|(worker, file)| (worker, PathBuf::from(file)))
 }
 
 /// Prints the reports, and writes them to files: comma-separated values and a page.

@@ -1,4 +1,4 @@
-//! Workloads for several workers.
+//! Workloads for several workers, and files for single ones.
 
 use crate::load::experiments::{Experiment, ExperimentError};
 
@@ -17,4 +17,17 @@ pub fn repeated(name: &str, seed: u64, times: usize) -> Result<Experiment, Exper
     }
     experiment.requests.sort_by(|one, other| one.at.total_cmp(&other.at));
     Ok(experiment)
+}
+
+/// The number of a worker and the name of its file of costs, from a text such as `2=slow.json`.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn numbered_file(text: &str) -> Result<(usize, &str), String> {
+    let (number, file) = text.split_once('=').ok_or("it must be NUMBER=FILE, as in 2=slow.json")?;
+    let worker = number.parse().map_err(|_| format!("'{number}' is not the number of a worker"))?;
+    if file.is_empty() {
+        return Err(format!("worker {worker} has no file; write it as in 2=slow.json"));
+    }
+    Ok((worker, file))
 }
