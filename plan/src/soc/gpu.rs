@@ -98,7 +98,7 @@ impl TimeModel for GpuTimes {
         match self.shared.sync(job) {
             Wait::Polled(_) if job.border.shared => Duration::ZERO,
             Wait::Polled(fast) => fast,
-            Wait::Copied(copies) => copies + self.submit_empty,
+            Wait::Copied(copies) => copies + self.submit_empty + self.submit_queued,
             Wait::None if job.first == 0 && job.end > 0 && !job.queued => {
                 self.submit_empty + self.submit_queued
             }

@@ -25,6 +25,8 @@ pub(super) struct Shared {
     sync: SyncMode,
     /// A copy call of slow synchronisation.
     copy: Duration,
+    /// What the host takes to submit a part to the GPU.
+    submit: Duration,
     fast: Duration,
     /// Bytes moved per value of an element-wise op.
     element_bytes: f64,
@@ -44,6 +46,7 @@ impl Shared {
             bits: bits.collect(),
             sync,
             copy: soc.micros("sync.copy"),
+            submit: soc.micros("gpu.submit_queued"),
             fast: soc.micros("sync.fast"),
             element_bytes: soc.at("memory.element_bytes"),
             graph,
@@ -55,7 +58,8 @@ impl Shared {
     /// Fast: the host polls a flag of the producer and submits. The second processor of a cut does so once more at its end, for the
     /// way back, which passes beside the first processor's own part.
     ///
-    /// Slow: one host thread copies each buffer that crosses, one after another, before it submits any part of the stage.
+    /// Slow: one host thread copies each buffer that crosses, one after another, and then submits the parts of the stage: that of the GPU
+    /// first, whose submission returns at once.
     pub(super) fn sync(&self, job: &Job<'_>) -> Wait {
         match self.sync {
             SyncMode::Fast if !job.crossed => Wait::None,
@@ -73,7 +77,8 @@ impl Shared {
             Wait::None => Duration::ZERO,
             Wait::Polled(fast) if job.part.is_whole() => fast,
             Wait::Polled(fast) => fast * 2,
-            Wait::Copied(copies) => copies,
+            Wait::Copied(copies) if job.part.is_whole() => copies,
+            Wait::Copied(copies) => copies + self.submit,
         }
     }
 

@@ -151,18 +151,26 @@ proptest! {
     fn copies_are_free_or_follow_another_count(
         buffers in 0..6usize,
         copy in 0.0..900.0f64,
+        submit in 0.0..100.0f64,
         crossed in proptest::bool::ANY,
     ) {
         let (matmul, mut soc) = (Matmul::new(64, 64), sd8gen3());
         soc.set("sync.copy", copy).expect("a number");
-        let job = Begins { crossed, border: Border { buffers, shared: false }, ..alone(Part::WHOLE) };
-        let before = |kind| {
+        soc.set("gpu.submit_queued", submit).expect("a number");
+        let half = Part { features: Share { from: 0, to: 1, of: 2 }, ..Part::WHOLE };
+        let before = |kind, part: &Part| {
+            let border = Border { buffers, shared: false };
+            let job = Begins { part: part.clone(), crossed, border };
             matmul.time((&soc, kind, SyncMode::Slow), &job, |time, job| time.overhead(job))
         };
         let copies = soc.micros("sync.copy") * buffers as u32;
-        let restart = if buffers > 0 { soc.micros("gpu.submit_empty") } else { Duration::ZERO };
-        prop_assert_eq!(before(DeviceKind::Gpu), copies + restart);
-        prop_assert_eq!(before(DeviceKind::Npu), copies + soc.micros("npu.launch"));
+        let (gpu, npu) = (DeviceKind::Gpu, DeviceKind::Npu);
+        let of_copies = |micros: &str| if buffers > 0 { soc.micros(micros) } else { Duration::ZERO };
+        let submitted = of_copies("gpu.submit_queued");
+        let launch = soc.micros("npu.launch");
+        prop_assert_eq!(before(gpu, &Part::WHOLE), copies + of_copies("gpu.submit_empty") + submitted);
+        prop_assert_eq!(before(npu, &Part::WHOLE), copies + launch, "nothing is submitted before it");
+        prop_assert_eq!(before(npu, &half), copies + submitted + launch, "behind the GPU's part");
     }
 
     /// The array is better used by the operand with more rows. With at least as many outputs as inputs that is the weight, and so it is

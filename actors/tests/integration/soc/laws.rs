@@ -210,21 +210,21 @@ proptest! {
         at in 0..64usize,
         rows in 1..700usize,
         preset in 0..PRESETS.len(),
-        scale in proptest::collection::vec(0.25..4.0f64, 12),
+        scale in proptest::collection::vec(0.25..4.0f64, 11),
         changed in proptest::bool::ANY,
     ) {
         let model = short(&ModelShape::all()[shape]);
         let mut soc = Soc::preset(PRESETS[preset].0).expect("a preset");
         let paths = [
-            "gpu.rate", "gpu.kernel", "gpu.bandwidth", "gpu.submit_queued", "npu.rate",
+            "gpu.rate", "gpu.kernel", "gpu.bandwidth", "npu.rate",
             "npu.bandwidth", "npu.launch", "cpu.rate", "memory.cap", "memory.copy",
             "gpu.small_rate", "npu.wide_rate",
         ];
         for (path, factor) in paths.iter().zip(&scale).filter(|_| changed) {
             soc.set(path, soc.value(path).expect("a number") * factor).expect("a number");
         }
-        // A queue that was drained restarts.
-        for path in ["sync.copy", "sync.fast", "gpu.submit_empty"] {
+        // A queue that was drained restarts, and its host submits anew.
+        for path in ["sync.copy", "sync.fast", "gpu.submit_empty", "gpu.submit_queued"] {
             soc.set(path, 0.0).expect("a number");
         }
         let options = |sync| SocOptions { decode: 2, sync, planned_sync: sync, ..of(rows) };
