@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_traces::division::divided_time;
 
 use crate::device::{DeviceId, needs_graphs, takes_rows};
 use crate::shape::{OpShape, rows_of};
@@ -103,8 +104,7 @@ impl Needs {
 
 /// Time in ns of a block in which all devices share.
 fn shared(times: &[Option<Duration>]) -> f64 {
-    let rate: f64 = times.iter().flatten().map(|time| 1.0 / time.as_nanos() as f64).sum();
-    if rate > 0.0 { 1.0 / rate } else { 0.0 }
+    divided_time(times.iter().flatten().map(|time| time.as_nanos() as f64))
 }
 
 /// Least times of ops.

@@ -14,6 +14,7 @@
 pub mod analysis;
 pub mod budget;
 pub mod clock;
+pub mod division;
 pub mod event;
 pub mod export;
 pub mod html;
