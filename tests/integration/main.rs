@@ -48,6 +48,8 @@ mod an_opencl_device_chooses_other_experts;
 mod an_opencl_device_computes_otherwise;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_forgets_a_state;
+#[cfg(all(feature = "opencl", feature = "openvino"))]
+mod an_opencl_device_serves_all_at_once;
 #[cfg(feature = "opencl")]
 mod an_opencl_profile_is_of_another_use;
 #[cfg(feature = "openvino")]
