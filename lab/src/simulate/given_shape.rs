@@ -1,5 +1,6 @@
 //! A model given by its dimensions, as in `layers=16,dim=2048,ffn=8192,heads=32,vocab=128256`.
 
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::model::shape::ModelShape;
 
 use super::error::SimulateError;
@@ -101,6 +102,16 @@ impl GivenShape {
         }
         Ok(GivenShape { shape, bits })
     }
+
+    /// The stored format, in blocks of at most 32 weights, whose bits are nearest to those of a weight; `None` without bits.
+    pub(super) fn nearest_format(&self) -> Option<DType> {
+        let bits = self.bits?;
+        let far = |dtype: &DType| {
+            (dtype.block_bytes() as f64 * 8.0 / dtype.block_len() as f64 - bits).abs()
+        };
+        let small = DType::ALL.into_iter().filter(|dtype| dtype.block_len() <= 32);
+        small.min_by(|a, b| far(a).total_cmp(&far(b)))
+    }
 }
 
 fn is_key(key: &str) -> bool {
@@ -133,6 +144,17 @@ mod tests {
             scenario.run().expect("a run").decode_ms.expect("decode steps")
         };
         assert!(time("8") > 1.5 * time("4"));
+        // The devices of a machine read stored formats: Q8_0 has 8.5 bits, Q4_0 has 4.5.
+        let stored = |bits: &str| {
+            let mut scenario = Scenario::new("phone").expect("a preset");
+            scenario.decode = 4;
+            scenario.set("strategy", "gpu-only").expect("a strategy");
+            scenario.model = format!("layers=2,dim=1024,ffn=4096,heads=8,vocab=4096{bits}");
+            scenario.run().expect("a run").decode_ms.expect("decode steps")
+        };
+        let ratio = stored(",bits=8") / stored(",bits=4");
+        assert!((1.6..1.9).contains(&ratio), "{ratio}");
+        assert_eq!(stored(",bits=4.5"), stored(""));
     }
 
     #[test]

@@ -238,9 +238,14 @@ impl Scenario {
     pub(super) fn load_model(&self) -> Result<(Model, WeightBits), SimulateError> {
         let wrong = |reason: String| SimulateError::Model { reason };
         if GivenShape::is_meant(&self.model) {
-            let GivenShape { shape, bits } = GivenShape::parse(&self.model)?;
-            let model = shape.model().map_err(|error| wrong(error.to_string()))?;
-            return Ok((model, bits.map_or_else(WeightBits::default, WeightBits::Fixed)));
+            let given = GivenShape::parse(&self.model)?;
+            // The devices of a machine read weights as they are stored.
+            let model = match (&self.processors, given.nearest_format()) {
+                (Processors::Machine(_), Some(dtype)) => given.shape.model_in(dtype),
+                _ => given.shape.model(),
+            };
+            let model = model.map_err(|error| wrong(error.to_string()))?;
+            return Ok((model, given.bits.map_or_else(WeightBits::default, WeightBits::Fixed)));
         }
         if let Some(shape) = ModelShape::by_name(&self.model) {
             let model = shape.model().map_err(|error| wrong(error.to_string()))?;

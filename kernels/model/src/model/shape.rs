@@ -73,17 +73,25 @@ impl ModelShape {
         SHAPES.iter().find(|shape| shape.name == name)
     }
 
-    /// Hyper-parameters and op graph. Matrices get the format Q4_0, vectors F32; a simulation sets
+    /// Hyper-parameters and op graph. Matrices get the format Q4_0, vectors F32; a simulation of a SoC sets
     /// the bits per weight itself. The factors that divide Llama 3.2's rotary frequencies are stored
     /// in weight files only, and are left out.
     ///
     /// # Errors
     /// [`ModelError::UnknownArchitecture`] if the architecture is not in the table.
     pub fn model(&self) -> Result<Model, ModelError> {
+        self.model_in(DType::Q4_0)
+    }
+
+    /// As [`model`](ModelShape::model), with matrices in a format, whose blocks divide their columns.
+    ///
+    /// # Errors
+    /// As [`model`](ModelShape::model).
+    pub fn model_in(&self, dtype: DType) -> Result<Model, ModelError> {
         let config = self.config()?;
         let context = config.context;
         let wanted = Wanted { part: ModelPart::Whole, tokens: None, context };
-        build(config, &ShapeTensors(self), wanted)
+        build(config, &ShapeTensors { shape: self, dtype }, wanted)
     }
 
     fn config(&self) -> Result<ModelConfig, ModelError> {
@@ -120,14 +128,18 @@ impl ModelShape {
 }
 
 /// Tensors that a weight file of this shape would have.
-struct ShapeTensors<'a>(&'a ModelShape);
+struct ShapeTensors<'a> {
+    shape: &'a ModelShape,
+    /// Format of the matrices.
+    dtype: DType,
+}
 
 impl Tensors for ShapeTensors<'_> {
     fn find(&self, name: &str) -> Option<TensorSpec> {
-        let shape = self.0;
+        let ShapeTensors { shape, dtype } = *self;
         let (width, ffn) = (shape.width, shape.ffn_width);
         let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
-        let matrix = |rows, cols| Some(TensorSpec { rows, cols, dtype: DType::Q4_0 });
+        let matrix = |rows, cols| Some(TensorSpec { rows, cols, dtype });
         let vector = |cols| Some(TensorSpec { rows: 1, cols, dtype: DType::F32 });
         let has_biases = shape.experts.is_some_and(|experts| experts.has_biases);
         let biased = |cols| if shape.qkv_bias { vector(cols) } else { None };
@@ -148,7 +160,7 @@ impl Tensors for ShapeTensors<'_> {
             "attn_k.bias" | "attn_v.bias" => biased(kv),
             "attn_q_norm.weight" | "attn_k_norm.weight" => vector(shape.head_dim),
             role if role.starts_with("ffn_gate_inp.") || role.contains("_exps.") => {
-                shape.experts.and_then(|experts| of_experts(role, shape, experts))
+                shape.experts.and_then(|experts| self.of_experts(role, experts))
             }
             "attn_output.bias" if has_biases => vector(width),
             "attn_sinks.weight" if has_biases => vector(shape.heads),
@@ -162,20 +174,23 @@ impl Tensors for ShapeTensors<'_> {
     }
 }
 
-/// A tensor of the experts of a layer, or of their router.
-fn of_experts(role: &str, shape: &ModelShape, experts: ShapeExperts) -> Option<TensorSpec> {
-    let (width, ffn) = (shape.width, shape.ffn_width);
-    let matrix = |rows, cols| TensorSpec { rows: experts.count * rows, cols, dtype: DType::Q4_0 };
-    let table = |rows, cols| TensorSpec { rows, cols, dtype: DType::F32 };
-    let biased = |cols| experts.has_biases.then(|| table(experts.count, cols));
-    match role {
-        "ffn_gate_inp.weight" => Some(table(experts.count, width)),
-        "ffn_gate_inp.bias" => experts.has_biases.then(|| table(1, experts.count)),
-        "ffn_gate_exps.weight" | "ffn_up_exps.weight" => Some(matrix(ffn, width)),
-        "ffn_down_exps.weight" => Some(matrix(width, ffn)),
-        "ffn_gate_exps.bias" | "ffn_up_exps.bias" => biased(ffn),
-        "ffn_down_exps.bias" => biased(width),
-        _ => None,
+impl ShapeTensors<'_> {
+    /// A tensor of the experts of a layer, or of their router.
+    fn of_experts(&self, role: &str, experts: ShapeExperts) -> Option<TensorSpec> {
+        let ShapeTensors { shape, dtype } = *self;
+        let (width, ffn) = (shape.width, shape.ffn_width);
+        let matrix = |rows, cols| TensorSpec { rows: experts.count * rows, cols, dtype };
+        let table = |rows, cols| TensorSpec { rows, cols, dtype: DType::F32 };
+        let biased = |cols| experts.has_biases.then(|| table(experts.count, cols));
+        match role {
+            "ffn_gate_inp.weight" => Some(table(experts.count, width)),
+            "ffn_gate_inp.bias" => experts.has_biases.then(|| table(1, experts.count)),
+            "ffn_gate_exps.weight" | "ffn_up_exps.weight" => Some(matrix(ffn, width)),
+            "ffn_down_exps.weight" => Some(matrix(width, ffn)),
+            "ffn_gate_exps.bias" | "ffn_up_exps.bias" => biased(ffn),
+            "ffn_down_exps.bias" => biased(width),
+            _ => None,
+        }
     }
 }
 
