@@ -11,7 +11,11 @@ use lapwing_kernels::part::Part;
 
 use crate::array::{GraphSize, Preparation, SystolicArray};
 use crate::shape::{convert_bytes, rows_of};
-use crate::time::{Job, TimeModel};
+use crate::time::{Job, NodeLoad, TimeModel};
+
+mod link;
+
+pub use link::Link;
 
 /// Rates and fixed times of a device. The times quoted below are those of a Snapdragon 8 Gen 3
 /// (HeteroLLM, arXiv 2501.14794).
@@ -84,24 +88,12 @@ impl Rates {
     fn time(&self, cost: Cost) -> f64 {
         (cost.flops as f64 / self.gflops).max(cost.bytes as f64 / self.gbps)
     }
-}
 
-/// The link between a device with a memory of its own and the host.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// Rate in GB/s, which is bytes per nanosecond.
-    pub gbps: f64,
-    /// Time of a transfer apart from its bytes.
-    pub latency: Duration,
-}
-
-impl Link {
-    /// PCIe 4.0 with 8 lanes, a thousandth as fast (`presets/laptop.toml`).
-    pub const LAPTOP: Link = Link { gbps: 0.012, latency: Duration::from_micros(10) };
-
-    /// Time of a transfer; `bytes` counts reads and writes, of which each value has one of both.
-    pub fn time(&self, bytes: u64) -> Duration {
-        self.latency + Duration::from_nanos((bytes as f64 / 2.0 / self.gbps).ceil() as u64)
+    /// Traffic of a node that takes so long. It is bound by memory if it takes as long as its bytes.
+    fn load(&self, graph: &Graph, job: &Job<'_>, node: usize, time: Duration) -> NodeLoad {
+        let bytes = each_graph(graph, job, node, |cost, _| cost.bytes as f64);
+        let memory_bound = bytes > 0.0 && (bytes / self.gbps).ceil() >= time.as_nanos() as f64;
+        NodeLoad { bytes, memory_bound, joins: false }
     }
 }
 
@@ -173,6 +165,10 @@ impl TimeModel for RateModel {
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
         let nanos = each_graph(&self.graph, job, node, |cost, _| self.rate.time(cost));
         Duration::from_nanos(nanos.ceil() as u64)
+    }
+
+    fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
+        self.rate.load(&self.graph, job, node, self.node_time(job, node))
     }
 }
 
@@ -254,6 +250,10 @@ impl TimeModel for ArrayModel {
             _ => rate.time(cost),
         });
         Duration::from_nanos(nanos.ceil() as u64)
+    }
+
+    fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
+        self.rates.rate.load(&self.graph, job, node, self.node_time(job, node))
     }
 
     fn prepare_time(&self, key: &GraphKey) -> Duration {

@@ -40,6 +40,10 @@ pub struct Machine {
     pub hand_over: Number,
     /// Rate of copies that merge parts, in GB/s.
     pub copy: Number,
+    /// Bandwidth of the memory that all devices share, in GB/s. Devices that ask for more at the same time slow down; `None` where each
+    /// always has its own bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory: Option<Number>,
     /// The devices, in order.
     pub device: Vec<MachineDevice>,
 }
@@ -109,6 +113,7 @@ impl Machine {
             about: format!("{} throttled devices", specs.len()),
             hand_over: assumed(SYNC_TIME.as_nanos() as f64 / 1e3, "us", plans),
             copy: assumed(COPY_RATE / 1e9, "GB/s", plans),
+            shared_memory: None,
             device: specs.iter().map(device).collect(),
         })
     }
@@ -133,9 +138,8 @@ impl Machine {
 
     fn check(&self) -> Result<(), SimulateError> {
         self.specs()?;
-        for (name, number, unit) in
-            [("hand_over", &self.hand_over, "us"), ("copy", &self.copy, "GB/s")]
-        {
+        for (name, number) in self.shared() {
+            let unit = if name == "hand_over" { "us" } else { "GB/s" };
             let sensible = number.value.is_finite() && number.value > 0.0;
             if number.unit != unit || !sensible {
                 return Err(wrong(format!("{name} must be a positive number of {unit}")));
@@ -144,11 +148,16 @@ impl Machine {
         Ok(())
     }
 
-    /// All numbers: `hand_over`, `copy`, and those of each device, such as `gpu.gflops`.
+    /// Numbers of no one device.
+    fn shared(&self) -> impl Iterator<Item = (&'static str, &Number)> {
+        let memory = self.shared_memory.as_ref().map(|number| ("shared_memory", number));
+        [("hand_over", &self.hand_over), ("copy", &self.copy)].into_iter().chain(memory)
+    }
+
+    /// All numbers: `hand_over`, `copy`, `shared_memory` if the devices share one, and those of each device, such as `gpu.gflops`.
     pub fn numbers(&self) -> Vec<(String, &Number)> {
-        let shared = [("hand_over", &self.hand_over), ("copy", &self.copy)];
         let mut numbers: Vec<(String, &Number)> =
-            shared.into_iter().map(|(key, number)| (key.to_owned(), number)).collect();
+            self.shared().map(|(key, number)| (key.to_owned(), number)).collect();
         for device in &self.device {
             let of = |(key, number)| (format!("{}.{key}", device.name()), number);
             numbers.extend(device.numbers.iter().map(of));
@@ -190,6 +199,7 @@ impl Machine {
         let number = match key {
             "hand_over" => Some(&mut changed.hand_over),
             "copy" => Some(&mut changed.copy),
+            "shared_memory" => changed.shared_memory.as_mut(),
             _ => changed.device.iter_mut().find_map(|device| {
                 let key = of(device, key)?;
                 device.numbers.get_mut(&key)

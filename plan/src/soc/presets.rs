@@ -13,7 +13,8 @@ pub const PRESETS: [(&str, &str); 8] = [
 ];
 
 /// Name and TOML text of each preset that consists of devices with rates of their own, in the form of `lapwing calibrate`.
-pub const MACHINES: [(&str, &str); 2] = [
+pub const MACHINES: [(&str, &str); 3] = [
+    ("core-ultra-5-125h", include_str!("../../presets/core-ultra-5-125h.toml")),
     ("laptop", include_str!("../../presets/laptop.toml")),
     ("phone", include_str!("../../presets/phone.toml")),
 ];

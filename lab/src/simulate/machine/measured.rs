@@ -27,6 +27,7 @@ pub(super) fn machine(name: &str, profile: &Profile) -> Result<Machine, Simulate
         about: origin.clone(),
         hand_over: pinned(sync.max(0.001), "us", &format!("{origin}: median synchronisation")),
         copy: pinned(profile.copy_bytes_per_second / 1e9, "GB/s", &format!("{origin}: copies")),
+        shared_memory: None,
         device: profile.devices.iter().map(|d| device(d, &origin)).collect::<Result<_, _>>()?,
     })
 }

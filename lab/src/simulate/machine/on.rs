@@ -133,6 +133,7 @@ impl On<'_> {
             rules: traffic.map_or_else(Rules::default, |traffic| traffic.rules.clone()),
             copy_rate: machine.copy.value * 1e9,
             env: Some(Environment {
+                memory: machine.shared_memory.as_ref().map(|number| number.value),
                 hand_over: hand_over(machine),
                 shapes_only: true,
                 ..Environment::default()
