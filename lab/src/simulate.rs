@@ -46,7 +46,7 @@ mod world;
 pub use change::Change;
 pub(crate) use composite::seconds;
 pub use composite::{
-    AtOnce, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, requests,
+    ClientRun, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, RequestText, requests,
 };
 pub use crossings::Crossings;
 pub use decisions::Decision;

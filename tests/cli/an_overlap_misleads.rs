@@ -15,7 +15,7 @@ const SCENARIO: [&str; 10] = [
     "--strategy",
     "pipe",
     "--requests",
-    "2x30+120,2x900+1@200ms",
+    "chat:2x30+120,chat:2x900+1@200ms",
     "--draft",
     "layers=4,dim=384,ffn=768,heads=4,vocab=4096",
 ];
@@ -31,7 +31,7 @@ fn drafts_verification_and_prompts_run_at_once_in_one_scenario() {
     let printed = run(&["--acceptance", "0.9", "--trace", &trace]);
     assert_documented("simulate with many requests", &printed, &[]);
     let one = &printed["runs"][0];
-    assert!(number(&one["at_once"], "draft_verify_prompt") > 0.02, "{one}");
+    assert!(number(&one["concurrent"], "draft+verify+prompt") > 0.02, "{one}");
     let tokens = |run: &Value| run["tokens"].as_u64();
     let requests = one["requests"].as_array().expect("requests");
     assert_eq!(requests.iter().filter_map(tokens).collect::<Vec<_>>(), [120, 120, 1, 1]);
@@ -39,6 +39,9 @@ fn drafts_verification_and_prompts_run_at_once_in_one_scenario() {
     assert_eq!(timeline["meta"]["clock"], "virtual");
     let ms = number(&timeline, "makespan_ns") / 1e6;
     assert!(ms >= 0.99 * number(one, "makespan_ms"), "{ms} {one}");
+    let recorded = number(&timeline["concurrent"], "draft+verify+prompt") * ms;
+    let printed = number(&one["concurrent"], "draft+verify+prompt") * number(one, "makespan_ms");
+    assert!((recorded - printed).abs() < 1e-3, "{recorded} {printed}");
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn an_ablation_has_each_combination_once_and_prints_the_same_bytes() {
     let printed = run(&["--ablate", "--acceptance", "0.9"]);
     let runs = printed["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 8);
-    let share = |run: &Value| number(&run["at_once"], "draft_verify_prompt");
+    let share = |run: &Value| number(&run["concurrent"], "draft+verify+prompt");
     for run in runs {
         let on = |what: &str| run["overlaps"][what] == true;
         assert!(on("prompts") && on("drafts") || share(run) == 0.0, "{run}");
@@ -72,9 +75,27 @@ fn a_sweep_over_acceptance_has_a_run_for_each() {
 }
 
 #[test]
+fn classes_and_places_change_who_waits() {
+    let mean = |more: &[&str]| {
+        let requests = ["--requests", "back:6x200+20^background,front:20+4@100ms"];
+        let args = [&SCENARIO[..6], &requests, more].concat();
+        let printed = simulate(&args);
+        let of = |name: &str| number(&printed["runs"][0]["clients"][name]["ttft_ms"], "mean");
+        (of("front"), of("back"))
+    };
+    let (one, of_one) = mean(&["--max-running-requests", "1"]);
+    let (many, of_many) = mean(&[]);
+    assert!(of_one > 1.5 * of_many, "one at a time the others wait: {of_one} {of_many}");
+    assert!(one < 0.5 * of_one, "background work gives its place up: {one} {of_one}");
+    assert!(many < 0.5 * of_many, "{many} {of_many}");
+}
+
+#[test]
 fn impossible_requests_are_refused() {
     let rows = [
         (&["--requests", "30"][..], "PROMPT+ANSWER"),
+        (&["--requests", "3+3", "--max-running-requests", "0"], "1..=65536"),
+        (&["--max-running-requests", "3"], "--requests"),
         (&["--draft", "llama-3.2-3b"], "--requests"),
         (&["--requests", "3+3", "--acceptance", "0.5"], "--draft"),
         (&["--requests", "3+3", "-p", "9"], "--prompt-tokens"),

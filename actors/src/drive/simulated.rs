@@ -16,7 +16,6 @@ use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
 
-mod activity;
 mod effects;
 mod environment;
 mod events;
@@ -26,7 +25,6 @@ mod parts;
 mod sharing;
 mod start;
 
-pub use activity::{Activities, AtOnce};
 pub use environment::{DeviceUsage, Environment, GpuInterference, Noise, Usage};
 use events::{Event, What};
 use parts::VirtualClock;

@@ -2,6 +2,7 @@
 
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::kv::{KvLayout, KvPool, KvSize};
+use lapwing_traces::analysis::WorkSet;
 use lapwing_traces::{Nanos, Recording};
 
 use super::arrival::{Arrival, Drafting, Served};
@@ -11,7 +12,7 @@ use super::speculation::Acceptance;
 use super::tokens::Tokens;
 use super::virtual_engine::{Moment, Rules, VirtualEngine};
 use crate::draft::DRAFT_MAX;
-use crate::drive::simulated::{Activities, DeviceUsage};
+use crate::drive::simulated::DeviceUsage;
 use crate::scheduler::KvPages;
 
 /// Requests, and a model that drafts for them.
@@ -172,11 +173,12 @@ impl TrafficOutcome {
         self.end.at.0 - self.begin.at.0
     }
 
-    /// Time in which all of these were computed at once, in ns.
-    pub fn at_once(&self, all: Activities) -> u64 {
-        let [before, after] =
-            [&self.begin, &self.end].map(|moment| moment.usage.at_once.time(all).0);
-        after - before
+    /// Time in which stages of all of these kinds ran, each on a device of its own, in ns, as [`Concurrent::time`] of a recording.
+    ///
+    /// [`Concurrent::time`]: lapwing_traces::analysis::Concurrent::time
+    pub fn concurrent(&self, set: WorkSet) -> u64 {
+        let time = |moment: &Moment| moment.usage.concurrent.time(set).unwrap_or_default();
+        time(&self.end) - time(&self.begin)
     }
 
     /// Time in which each device computed, in ns, and its runs, in the order of registration.

@@ -8,7 +8,7 @@ use lapwing_engine::draft::{DraftForm, Schedule};
 use lapwing_engine::models::ModelCache;
 use lapwing_lab::load::{LoadRequest, Trace};
 use lapwing_lab::simulate::speculation::Acceptance;
-use lapwing_lab::simulate::{Composite, DraftSettings, Overlaps, Scenario, requests};
+use lapwing_lab::simulate::{Composite, DraftSettings, Overlaps, RequestText, Scenario};
 
 use super::acceptance;
 use super::draft_form::DraftFormArgs;
@@ -20,8 +20,9 @@ use super::parse::time;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Many requests")]
 pub(crate) struct CompositeArgs {
-    /// Serve these requests in place of one: [COUNTx]PROMPT+ANSWER[@TIME],… in tokens, as in
-    /// 2x30+150,860+1@1s; or a trace, as of `lapwing load`
+    /// Serve these requests in place of one: [NAME:][COUNTx]PROMPT+ANSWER[@TIME][^PRIORITY],… in
+    /// tokens, as in 2x30+150,860+1@1s; @RATE/min*TIME are random arrivals, as in
+    /// chat:213+70@3/min*15min^background; or a trace, as of `lapwing load`
     #[arg(
         long,
         value_name = "REQUESTS|TRACE",
@@ -81,6 +82,15 @@ pub(crate) struct CompositeArgs {
     #[arg(long, value_name = "TIME", requires = "requests", value_parser = time)]
     token_gap: Option<Duration>,
 
+    /// Maximum requests that run at the same time [default: 16]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "requests",
+        value_parser = clap::value_parser!(u32).range(1..=65536)
+    )]
+    max_running_requests: Option<u32>,
+
     /// Turn off: prompts beside streams, drafts, or cuts between devices; the fastest device then computes all
     #[arg(
         long,
@@ -110,8 +120,10 @@ impl CompositeArgs {
         let off = |name: &str| self.without.iter().any(|off| off == name);
         let overlaps =
             Overlaps { prompts: !off("prompts"), drafts: !off("drafts"), cuts: !off("cuts") };
-        let composite = Composite::new(base.clone(), read(text)?);
-        let composite = Composite { token_gap: self.token_gap, overlaps, ..composite };
+        let composite = Composite::new(base.clone(), read(text, base.seed)?);
+        let sequences = self.max_running_requests.map(|most| most as usize);
+        let sequences = sequences.unwrap_or(composite.sequences);
+        let composite = Composite { token_gap: self.token_gap, sequences, overlaps, ..composite };
         let Some(draft) = &self.draft else {
             self.check_form(false)?;
             return Ok(vec![Variant { composite, acceptance: None }]);
@@ -165,11 +177,11 @@ impl CompositeArgs {
     }
 }
 
-/// Reads requests from their text, or from a trace.
-fn read(text: &str) -> Result<Vec<LoadRequest>, Failure> {
+/// Reads requests from their text, or from a trace. The seed says when those of a rate arrive.
+fn read(text: &str, seed: u64) -> Result<Vec<LoadRequest>, Failure> {
     let path = Path::new(text);
     if !path.is_file() {
-        return Ok(requests(text)?);
+        return Ok(text.parse::<RequestText>()?.requests(seed));
     }
     let file = std::fs::File::open(path).map_err(|error| Failure::file("read", path, &error))?;
     let trace = Trace::read(file)

@@ -23,10 +23,10 @@ mod outcome;
 mod overlaps;
 mod requests;
 
-pub use outcome::{AtOnce, CompositeRun, RequestRun};
+pub use outcome::{ClientRun, CompositeRun, RequestRun};
 pub use overlaps::Overlaps;
-pub use requests::requests;
 pub(crate) use requests::seconds;
+pub use requests::{RequestText, requests};
 
 /// Many requests on the processors of a scenario.
 ///
@@ -50,6 +50,8 @@ pub struct Composite {
     pub draft: Option<DraftSettings>,
     /// Target of the time between two tokens of a stream.
     pub token_gap: Option<Duration>,
+    /// Maximum number of requests that run at the same time, 1 to 65536; others wait.
+    pub sequences: usize,
     /// What may run beside what.
     pub overlaps: Overlaps,
 }
@@ -78,7 +80,8 @@ impl Composite {
     /// Requests without drafts, with everything else that may overlap.
     pub fn new(scenario: Scenario, requests: Vec<LoadRequest>) -> Composite {
         let (draft, token_gap, overlaps) = (None, None, Overlaps::ALL);
-        Composite { scenario, requests, draft, token_gap, overlaps }
+        let sequences = SEQUENCES_DEFAULT;
+        Composite { scenario, requests, draft, token_gap, sequences, overlaps }
     }
 
     /// Serves the requests to the end.
@@ -179,7 +182,7 @@ impl Composite {
         };
         Ok(Traffic {
             arrivals: self.requests.iter().enumerate().map(arrival).collect(),
-            sequences_max: SEQUENCES_DEFAULT,
+            sequences_max: self.sequences,
             rules: Rules {
                 token_gap: self.token_gap,
                 keeps_apart: !self.overlaps.prompts,

@@ -12,7 +12,8 @@ use super::subject::{DEFAULT_SOC, Misfit, Places, Subject, bad, length, rates, r
 use crate::load::LoadRequest;
 use crate::simulate::labels::setting_label;
 use crate::simulate::{
-    Axis, Composite, DraftSettings, Overlaps, SETTINGS, Scenario, SimulateError, requests, seconds,
+    Axis, Composite, DraftSettings, Overlaps, RequestText, SETTINGS, Scenario, SimulateError,
+    seconds,
 };
 
 /// One request on modelled processors, or many.
@@ -20,12 +21,20 @@ use crate::simulate::{
 pub(super) struct Phone {
     places: Places,
     scenario: Scenario,
-    requests: Option<Vec<LoadRequest>>,
+    requests: Option<Requests>,
     draft: Option<Draft>,
     token_gap: Option<Duration>,
+    sequences: Option<usize>,
     overlaps: Overlaps,
     /// Keys that are set.
     given: BTreeSet<String>,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug)]
+enum Requests {
+    Text(RequestText),
+    Trace(Vec<LoadRequest>),
 }
 
 /// The draft model.
@@ -55,7 +64,7 @@ impl Default for Draft {
 /// Keys of one request only.
 const OF_ONE: [&str; 3] = ["prompt", "decode", "verify"];
 /// Keys of many requests, apart from those that need a draft model.
-const OF_MANY: [&str; 4] = ["requests", "token-gap", "without", "draft"];
+const OF_MANY: [&str; 5] = ["requests", "token-gap", "sequences", "without", "draft"];
 /// Keys of many requests that need a draft model.
 const OF_DRAFTS: [&str; 7] = [
     "draft-device",
@@ -75,6 +84,7 @@ impl Phone {
             requests: None,
             draft: None,
             token_gap: None,
+            sequences: None,
             overlaps: Overlaps::ALL,
             given: BTreeSet::new(),
         })
@@ -106,9 +116,14 @@ impl Phone {
         match key {
             "requests" => {
                 self.requests = Some(match self.places.path(value).is_file() {
-                    true => self.places.trace(key, value)?,
-                    false => requests(value)?,
+                    true => Requests::Trace(self.places.trace(key, value)?),
+                    false => Requests::Text(value.parse()?),
                 });
+            }
+            "sequences" => {
+                let count = value.parse().ok().filter(|count| (1..=1 << 16).contains(count));
+                let expected = "it must be from 1 to 65536";
+                self.sequences = Some(count.ok_or_else(|| bad(key, value, expected))?);
             }
             "token-gap" => {
                 let gap = seconds(value).and_then(|it| Duration::try_from_secs_f64(it).ok());
@@ -224,13 +239,16 @@ impl Subject for Phone {
     }
 
     fn run(&self) -> Result<Numbers, SimulateError> {
-        let Some(requests) = &self.requests else {
-            return self.scenario.run().map(|run| Numbers::of(&run));
+        let requests = match &self.requests {
+            None => return self.scenario.run().map(|run| Numbers::of(&run)),
+            Some(Requests::Text(text)) => text.requests(self.scenario.seed),
+            Some(Requests::Trace(requests)) => requests.clone(),
         };
-        let composite = Composite::new(self.scenario.clone(), requests.clone());
+        let composite = Composite::new(self.scenario.clone(), requests);
         let (token_gap, overlaps) = (self.token_gap, self.overlaps);
-        let composite =
-            Composite { draft: self.draft_settings(), token_gap, overlaps, ..composite };
+        let sequences = self.sequences.unwrap_or(composite.sequences);
+        let draft = self.draft_settings();
+        let composite = Composite { draft, token_gap, sequences, overlaps, ..composite };
         composite.run().map(|run| Numbers::of(&run))
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Nanos;
 use crate::event::{Activity, ChunkPhase, DraftRole, LaneKind, Tags};
 use crate::timeline::Timeline;
 
@@ -76,24 +77,25 @@ impl WorkSet {
         names.join(&JOINED.to_string())
     }
 
-    /// The kinds of work that a chunk does; none if its tags do not say. A chunk with rows of prompts beside steps does both.
-    fn of_tags(tags: &Tags) -> WorkSet {
-        let step = match tags.role {
+    /// The kinds of work that a chunk does; none if it is not said. A chunk with rows of prompts beside steps does both.
+    pub fn of_chunk(role: Option<DraftRole>, phase: Option<ChunkPhase>) -> WorkSet {
+        let step = match role {
             Some(DraftRole::Draft) => return WorkSet::of([WorkKind::Draft]),
             Some(DraftRole::Verify) => WorkKind::Verify,
             None => WorkKind::Decode,
         };
-        match tags.phase {
+        match phase {
             Some(ChunkPhase::Prefill) => WorkSet::of([WorkKind::Prompt]),
             Some(ChunkPhase::Decode) => WorkSet::of([step]),
             Some(ChunkPhase::Mixed) => WorkSet::of([step, WorkKind::Prompt]),
-            None => WorkSet::of(tags.role.map(|_| step)),
+            None => WorkSet::of(role.map(|_| step)),
         }
     }
 }
 
-/// For how long stages of each set of kinds ran at the same time, each on a device of its own. Work whose results were discarded counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// For how long stages of each set of kinds ran at the same time, each on a device of its own. A stage runs from its start on the device
+/// to its end there, with its submission and all conversions. Work whose results were discarded counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Concurrent {
     /// Time in ns, by the bits of the set.
     times: [u64; SETS],
@@ -122,42 +124,77 @@ impl Concurrent {
             let is_stage = span.activity == Activity::Compute
                 && timeline.lanes[span.lane].kind == LaneKind::Device
                 && span.tags.chunk.is_some();
-            let kinds = WorkSet::of_tags(&span.tags);
+            let Tags { role, phase, .. } = span.tags;
+            let kinds = WorkSet::of_chunk(role, phase);
             if is_stage && !kinds.is_empty() {
                 let change = |at, begins| Change { at, lane: span.lane, kinds, begins };
-                changes.extend([change(span.start.0, true), change(span.end.0, false)]);
+                changes.extend([change(span.start, true), change(span.end, false)]);
             }
         }
-        let is_known = !changes.is_empty();
         changes.sort_unstable_by_key(|change| change.at);
-        let (mut now, mut latest) = (Running::default(), 0);
-        let (mut times, mut periods) = ([0; SETS], [0; SETS]);
-        let mut before = [false; SETS];
-        for change in changes {
-            if change.at > latest {
-                let holds = now.holds();
-                for at in (0..SETS).filter(|at| holds[*at]) {
-                    times[at] += change.at - latest;
-                    periods[at] += usize::from(!before[at]);
-                }
-                (before, latest) = (holds, change.at);
-            }
-            now.apply(&change);
+        let mut counting = Counting::default();
+        changes.iter().for_each(|change| counting.apply(change));
+        counting.counted
+    }
+}
+
+/// Counts [`Concurrent`] times while stages begin and end. It is told of them in the order of their times.
+#[derive(Clone, Debug, Default)]
+pub struct Counting {
+    running: Running,
+    latest: Nanos,
+    /// The sets whose kinds ran until the latest change.
+    before: [bool; SETS],
+    counted: Concurrent,
+}
+
+impl Counting {
+    /// A stage that does such work begins on a lane.
+    pub fn begin(&mut self, at: Nanos, lane: usize, kinds: WorkSet) {
+        self.apply(&Change { at, lane, kinds, begins: true });
+    }
+
+    /// A stage that has begun on a lane ends.
+    pub fn end(&mut self, at: Nanos, lane: usize, kinds: WorkSet) {
+        self.apply(&Change { at, lane, kinds, begins: false });
+    }
+
+    /// The times until then.
+    pub fn until(&self, at: Nanos) -> Concurrent {
+        self.advanced(at, &self.running.holds())
+    }
+
+    fn advanced(&self, at: Nanos, holds: &[bool; SETS]) -> Concurrent {
+        let mut counted = self.counted;
+        let nanos = at.0.saturating_sub(self.latest.0);
+        for set in (0..SETS).filter(|set| holds[*set] && nanos > 0) {
+            counted.times[set] += nanos;
+            counted.periods[set] += usize::from(!self.before[set]);
         }
-        Concurrent { times, periods, is_known }
+        counted
+    }
+
+    fn apply(&mut self, change: &Change) {
+        if change.at > self.latest {
+            let holds = self.running.holds();
+            self.counted = self.advanced(change.at, &holds);
+            (self.before, self.latest) = (holds, change.at);
+        }
+        self.counted.is_known |= !change.kinds.is_empty();
+        self.running.apply(change);
     }
 }
 
 /// A stage begins or ends.
 struct Change {
-    at: u64,
+    at: Nanos,
     lane: usize,
     kinds: WorkSet,
     begins: bool,
 }
 
 /// The stages that are in progress at one time.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Running {
     /// By lane: how many stages of each kind.
     lanes: BTreeMap<usize, [i64; WorkKind::ALL.len()]>,

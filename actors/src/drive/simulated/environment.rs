@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use lapwing_traces::Nanos;
-
-use super::activity::AtOnce;
 use lapwing_plan::DeviceId;
+use lapwing_traces::Nanos;
+use lapwing_traces::analysis::Concurrent;
 
 /// The environment of a simulated run: shared resources and disturbances.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,8 +62,8 @@ pub struct Usage {
     pub any: Nanos,
     /// Time in which at least two devices compute.
     pub several: Nanos,
-    /// Time in which devices compute each set of activities.
-    pub at_once: AtOnce,
+    /// Time in which devices compute each set of kinds of work.
+    pub concurrent: Concurrent,
     /// Length of the longest dependency chain of completed runs and of the merges between them, with
     /// the times that they take without contention.
     pub critical: Nanos,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lapwing_kernels::device::Step;
 use lapwing_traces::Nanos;
+use lapwing_traces::analysis::concurrent::Counting;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use super::activity::Activities;
 use super::environment::{DeviceUsage, Environment, Usage};
 use super::noise::{fnv, normal};
 use crate::chunk::Chunk;
@@ -56,6 +56,7 @@ pub(super) struct Sharing {
     drawing: Drawing,
     next_tick: u64,
     usage: Usage,
+    counting: Counting,
     bound: Bound,
 }
 
@@ -77,6 +78,7 @@ impl Sharing {
             drawing: Drawing::Idle,
             next_tick: 0,
             usage: Usage { devices, ..Usage::default() },
+            counting: Counting::default(),
             bound: Bound::default(),
             env,
         }
@@ -91,6 +93,7 @@ impl Sharing {
         let mut usage = self.usage.clone();
         self.book(&mut usage, now.0.saturating_sub(self.settled.0));
         usage.critical = Nanos(0) + self.bound.length();
+        usage.concurrent = self.counting.until(now);
         usage
     }
 
@@ -142,6 +145,7 @@ impl Sharing {
             self.usage.preparing_ms += segment.time.as_nanos() as f64 / 1e6;
         }
         self.usage.devices[lane].runs += 1;
+        self.counting.begin(now, lane, ran.kinds());
         self.lanes[lane] = Some(Running::new(ran, now));
     }
 
@@ -164,8 +168,6 @@ impl Sharing {
     fn book(&self, usage: &mut Usage, nanos: u64) {
         let runs = || self.lanes.iter().flatten().filter(|run| run.computes());
         let computing = runs().count();
-        let together = runs().map(|run| run.activities).reduce(Activities::and);
-        usage.at_once.add(together.unwrap_or_default(), nanos);
         usage.any.0 += if computing > 0 { nanos } else { 0 };
         usage.several.0 += if computing > 1 { nanos } else { 0 };
         for lane in self.order.iter().copied() {
@@ -232,6 +234,7 @@ impl Sharing {
             return None;
         }
         let run = self.lanes[lane].take()?;
+        self.counting.end(now, lane, run.ran.kinds());
         usage.alone = usage.alone + run.alone;
         self.bound.ran(run.ran.delivery.chunk(), run.alone);
         Some(Ran { segments: run.played, ..run.ran })

@@ -1,6 +1,7 @@
 //! `lapwing simulate --requests`: many requests in virtual time.
 
-use lapwing_lab::simulate::{AtOnce, Composite, CompositeRun, RequestRun, Scenario};
+use lapwing_lab::simulate::{ClientRun, Composite, CompositeRun, RequestRun, Scenario};
+use lapwing_traces::analysis::{WorkKind, WorkSet};
 use lapwing_traces::text::counted;
 use serde::Serialize;
 
@@ -126,8 +127,6 @@ fn detailed(Run { run, .. }: &Run) -> String {
     if let more @ 1.. = run.requests.len().saturating_sub(SHOWN) {
         text.push_str(&format!("and {more} more, with --json\n"));
     }
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let AtOnce { draft, verify, decode, prompt, draft_verify, step_prompt, .. } = run.at_once;
     text.push_str(&format!(
         "{}, overlapping: {}; {:.1} ms in all, {:.2} tok/s, first tokens after at most {:.1} ms, gaps of at most {:.1} ms\n",
         visible(&run.strategy),
@@ -137,19 +136,60 @@ fn detailed(Run { run, .. }: &Run) -> String {
         run.ttft_max_ms,
         run.gap_max_ms
     ));
-    text.push_str(&format!(
-        "shares of the time: draft {}, verify {}, decode {}, prompt {}\nat once: draft + verify {}, step + prompt {}, \
-         draft + verify + prompt {}\nbusy: {}\n",
-        percent(draft),
-        percent(verify),
-        percent(decode),
-        percent(prompt),
-        percent(draft_verify),
-        percent(step_prompt),
-        percent(run.at_once.draft_verify_prompt),
-        simulated::uses(&run.devices)
-    ));
+    text.push_str(&clients(run));
+    let alone = shares(run, |set| set.len() == 1).join(", ");
+    let several = shares(run, |set| set.len() > 1);
+    let several = if several.is_empty() { "nothing".to_owned() } else { several.join(", ") };
+    let busy = simulated::uses(&run.devices);
+    text.push_str(&format!("shares of the time: {alone}\nat once: {several}\nbusy: {busy}\n"));
     text
+}
+
+/// A line for each client that has a name.
+fn clients(run: &CompositeRun) -> String {
+    if run.clients.is_empty() {
+        return String::new();
+    }
+    let right = |title| (title, Align::Right);
+    let header = [
+        ("client", Align::Left),
+        right("requests"),
+        right("first token ms"),
+        right("95 %"),
+        right("end ms"),
+        right("95 %"),
+        right("ms per token"),
+    ];
+    let ms = |time: Option<f64>| time.map_or("–".to_owned(), |ms| format!("{ms:.1}"));
+    let row = |(name, of): (&String, &ClientRun)| {
+        [
+            visible(name).into_owned(),
+            of.ttft_ms.count.to_string(),
+            ms(of.ttft_ms.mean),
+            ms(of.ttft_ms.p95),
+            ms(of.response_ms.mean),
+            ms(of.response_ms.p95),
+            ms(of.response_per_token_ms.mean),
+        ]
+    };
+    table(header, run.clients.iter().map(row).collect())
+}
+
+/// Sets of kinds of work that ran, with their shares of the time, small sets first.
+fn shares(run: &CompositeRun, is_shown: impl Fn(WorkSet) -> bool) -> Vec<String> {
+    let mut sets: Vec<WorkSet> = WorkSet::all().filter(|set| is_shown(*set)).collect();
+    sets.retain(|set| run.share(*set) > 0.0);
+    sets.sort_by_key(|set| (set.len(), *set));
+    sets.iter().map(|set| format!("{} {}", set.name(), percent(run.share(*set)))).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// All kinds of work of which three devices can do one each while requests draft.
+fn draft_verify_prompt() -> WorkSet {
+    WorkSet::of([WorkKind::Draft, WorkKind::Verify, WorkKind::Prompt])
 }
 
 fn accepted(accepted: usize, drafted: usize) -> String {
@@ -173,7 +213,7 @@ fn compared(runs: &[Run]) -> String {
         right("first token ms"),
         right("worst gap ms"),
         right("accepted"),
-        right("draft + verify + prompt"),
+        right("draft+verify+prompt"),
     ];
     let on = |on: bool| if on { "on" } else { "–" }.to_owned();
     let row = |Run { acceptance, run }: &Run| {
@@ -188,7 +228,7 @@ fn compared(runs: &[Run]) -> String {
             format!("{:.1}", run.ttft_max_ms),
             format!("{:.1}", run.gap_max_ms),
             accepted(run.accepted, run.drafted),
-            format!("{:.1} %", run.at_once.draft_verify_prompt * 100.0),
+            percent(run.share(draft_verify_prompt())),
         ]
     };
     table(header, runs.iter().map(row).collect())

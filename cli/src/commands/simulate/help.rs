@@ -41,9 +41,10 @@ With --json and --requests:
   {\"soc\":\"…\",\"device\":\"…\"|null,\"model\":\"…\",\"draft\":\"…\"|null,\"seed\":N,
    \"runs\":[{\"acceptance\":F|null,\"overlaps\":{\"prompts\":true|false,\"drafts\":…,\"cuts\":…},
      \"strategy\":\"…\",\"makespan_ms\":F,\"ttft_max_ms\":F,\"gap_max_ms\":F,\"tokens_per_second\":F,
-     \"drafted\":N,\"accepted\":N,\"at_once\":{\"draft\":F,\"verify\":F,\"decode\":F,\"prompt\":F,
-     \"draft_verify\":F,\"step_prompt\":F,\"draft_verify_prompt\":F},
-     \"requests\":[{\"at_ms\":F,\"prompt\":N,\"tokens\":N,\"ttft_ms\":F,\"end_ms\":F,
+     \"drafted\":N,\"accepted\":N,\"concurrent\":{\"draft\":F,\"draft+verify\":F,…},
+     \"clients\":{\"NAME\":{\"ttft_ms\":{…},\"response_ms\":{…},\"response_per_token_ms\":{…}}},
+     \"requests\":[{\"client\":\"…\",\"at_ms\":F,\"prompt\":N,\"tokens\":N,\"ttft_ms\":F,\"end_ms\":F,
        \"gap_median_ms\":F|null,\"gap_max_ms\":F|null,\"drafted\":N,\"accepted\":N}],
      \"devices\":[{\"name\":\"…\",\"busy_ms\":F,\"runs\":N}]}]}
-  at_once: shares of the makespan in which devices compute these at once.";
+  concurrent: shares of the makespan in which stages of each of these kinds ran, each on a device of
+  its own, as `lapwing timeline` counts them.";

@@ -1,8 +1,11 @@
 //! What requests did in a composite run.
 
-use lapwing_actors::drive::simulated::Activities;
+use std::collections::BTreeMap;
+
 use lapwing_actors::simulate::arrival::Served;
 use lapwing_actors::simulate::traffic::TrafficOutcome;
+use lapwing_traces::analysis::WorkSet;
+use lapwing_traces::report::Percentiles;
 use serde::Serialize;
 
 use super::{Composite, Overlaps};
@@ -29,38 +32,35 @@ pub struct CompositeRun {
     pub drafted: usize,
     /// Those of them that were accepted.
     pub accepted: usize,
-    /// Shares of the makespan.
-    pub at_once: AtOnce,
+    /// By set of kinds of work, as in `draft+verify+prompt`: share of the makespan during which at least one stage of each kind ran, each on
+    /// a device of its own, as [`TogetherReport::concurrent`](lapwing_traces::report::TogetherReport::concurrent) of its timeline.
+    pub concurrent: BTreeMap<String, f64>,
+    /// Each client with a name.
+    pub clients: BTreeMap<String, ClientRun>,
     /// Each request, in order of arrival.
     pub requests: Vec<RequestRun>,
     /// Each device, in order of their names.
     pub devices: Vec<DeviceUse>,
 }
 
-/// Shares of the makespan in which devices compute something at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// What became of the requests of a client.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct AtOnce {
-    /// A draft model.
-    pub draft: f64,
-    /// A step that verifies a draft.
-    pub verify: f64,
-    /// A step without a draft.
-    pub decode: f64,
-    /// Rows of a prompt.
-    pub prompt: f64,
-    /// A draft model and a step that verifies.
-    pub draft_verify: f64,
-    /// A step, with or without a draft, and rows of a prompt.
-    pub step_prompt: f64,
-    /// All three: a draft model, a step that verifies, and rows of a prompt.
-    pub draft_verify_prompt: f64,
+pub struct ClientRun {
+    /// From arrivals to first tokens, in ms.
+    pub ttft_ms: Percentiles,
+    /// From arrivals to last tokens, in ms.
+    pub response_ms: Percentiles,
+    /// The same for each token of prompt and answer, in ms.
+    pub response_per_token_ms: Percentiles,
 }
 
 /// What became of a request. Times are in ms from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RequestRun {
+    /// Client that sent it; empty without a name.
+    pub client: String,
     /// Its arrival.
     pub at_ms: f64,
     /// Tokens of its prompt.
@@ -86,6 +86,11 @@ fn ms(nanos: u64) -> f64 {
 }
 
 impl CompositeRun {
+    /// The [share](CompositeRun::concurrent) of a set of kinds of work.
+    pub fn share(&self, set: WorkSet) -> f64 {
+        self.concurrent.get(&set.name()).copied().unwrap_or_default()
+    }
+
     pub(super) fn new(
         composite: &Composite,
         strategy: &str,
@@ -106,6 +111,7 @@ impl CompositeRun {
         let mut devices: Vec<DeviceUse> = names.iter().zip(outcome.devices()).map(used).collect();
         devices.sort_by(|a, b| a.name.cmp(&b.name));
         let makespan_ms = ms(outcome.makespan());
+        let share = |set| outcome.concurrent(set) as f64 / outcome.makespan().max(1) as f64;
         let tokens: usize = requests.iter().map(|request| request.tokens).sum();
         CompositeRun {
             overlaps: composite.overlaps,
@@ -116,31 +122,34 @@ impl CompositeRun {
             tokens_per_second: tokens as f64 / makespan_ms * 1e3,
             drafted: requests.iter().map(|request| request.drafted).sum(),
             accepted: requests.iter().map(|request| request.accepted).sum(),
-            at_once: AtOnce::new(outcome),
+            concurrent: WorkSet::all().map(|set| (set.name(), share(set))).collect(),
+            clients: ClientRun::all(&requests),
             requests,
             devices,
         }
     }
 }
 
-impl AtOnce {
-    fn new(outcome: &TrafficOutcome) -> AtOnce {
-        let makespan = outcome.makespan().max(1) as f64;
-        let time = |all: Activities| outcome.at_once(all) as f64;
-        let share = |all| time(all) / makespan;
-        let (draft, verify) = (Activities::DRAFT, Activities::VERIFY);
-        let (decode, prompt) = (Activities::DECODE, Activities::PROMPT);
-        // Steps with and without a draft, less those that run at once.
-        let beside = |step: Activities| time(prompt.and(step));
-        let both = time(prompt.and(verify).and(decode));
-        AtOnce {
-            draft: share(draft),
-            verify: share(verify),
-            decode: share(decode),
-            prompt: share(prompt),
-            draft_verify: share(draft.and(verify)),
-            step_prompt: (beside(verify) + beside(decode) - both) / makespan,
-            draft_verify_prompt: share(draft.and(verify).and(prompt)),
+impl ClientRun {
+    fn all(requests: &[RequestRun]) -> BTreeMap<String, ClientRun> {
+        let mut of_clients: BTreeMap<&String, Vec<&RequestRun>> = BTreeMap::new();
+        for request in requests.iter().filter(|request| !request.client.is_empty()) {
+            of_clients.entry(&request.client).or_default().push(request);
+        }
+        let named = of_clients.into_iter();
+        named.map(|(name, requests)| (name.clone(), ClientRun::new(&requests))).collect()
+    }
+
+    fn new(requests: &[&RequestRun]) -> ClientRun {
+        let each = || requests.iter().copied();
+        let response = |request: &RequestRun| request.end_ms - request.at_ms;
+        let tokens = |request: &RequestRun| (request.prompt + request.tokens) as f64;
+        ClientRun {
+            ttft_ms: Percentiles::of(each().map(|request| request.ttft_ms)),
+            response_ms: Percentiles::of(each().map(response)),
+            response_per_token_ms: Percentiles::of(
+                each().map(|request| response(request) / tokens(request)),
+            ),
         }
     }
 }
@@ -153,6 +162,7 @@ impl RequestRun {
         gaps.sort_by(f64::total_cmp);
         let drafts = served.drafts.as_ref();
         RequestRun {
+            client: request.client.clone(),
             at_ms,
             prompt: request.prompt_tokens,
             tokens: at.len(),

@@ -1,6 +1,8 @@
 //! Tests of scenarios with many requests.
 
 use lapwing_actors::draft::DraftStats;
+use lapwing_traces::Timeline;
+use lapwing_traces::analysis::{Concurrent, WorkKind, WorkSet};
 
 use super::*;
 
@@ -48,23 +50,57 @@ fn equal_scenarios_have_equal_runs_to_the_byte() {
     assert_ne!(run, other.run().expect("a run"), "another seed has other texts");
 }
 
+const STEP: [WorkKind; 2] = [WorkKind::Verify, WorkKind::Decode];
+
+fn share(run: &CompositeRun, kinds: &[WorkKind]) -> f64 {
+    run.share(WorkSet::of(kinds.iter().copied()))
+}
+
 #[test]
 fn drafts_verification_and_prompts_run_at_once() {
+    use WorkKind::{Draft, Prompt, Verify};
     let composite = drafted(BOTH, 0.9);
     let run = composite.run().expect("a run");
-    assert!(run.at_once.draft_verify_prompt > 0.02, "{:?}", run.at_once);
+    assert!(share(&run, &[Draft, Verify, Prompt]) > 0.02, "{:?}", run.concurrent);
     let without = |overlaps| Composite { overlaps, ..composite.clone() }.run().expect("a run");
+    let beside = |run: &CompositeRun| STEP.map(|step| share(run, &[step, Prompt]));
     let all = Overlaps::ALL;
-    let apart = without(Overlaps { prompts: false, ..all }).at_once;
-    assert_eq!((apart.step_prompt, apart.draft_verify_prompt), (0.0, 0.0), "{apart:?}");
-    assert!(apart.draft_verify > 0.0, "{apart:?}");
-    let plain = without(Overlaps { drafts: false, ..all }).at_once;
-    assert_eq!((plain.draft, plain.verify), (0.0, 0.0), "{plain:?}");
-    assert!(plain.step_prompt > 0.0, "{plain:?}");
+    let apart = without(Overlaps { prompts: false, ..all });
+    assert_eq!(beside(&apart), [0.0, 0.0], "{:?}", apart.concurrent);
+    assert!(share(&apart, &[Draft, Verify]) > 0.0, "{:?}", apart.concurrent);
+    let plain = without(Overlaps { drafts: false, ..all });
+    assert_eq!((share(&plain, &[Draft]), share(&plain, &[Verify])), (0.0, 0.0));
+    assert!(beside(&plain).iter().sum::<f64>() > 0.0, "{:?}", plain.concurrent);
     let whole = without(Overlaps { cuts: false, ..all });
     assert!(WHOLE.contains(&&*whole.strategy), "{}", whole.strategy);
-    let shares = [run.at_once.draft, run.at_once.verify, run.at_once.prompt];
-    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+    assert_eq!(run.concurrent.len(), 15);
+    assert!(run.concurrent.values().all(|share| (0.0..=1.0).contains(share)), "{run:?}");
+}
+
+#[test]
+fn what_runs_at_once_is_what_the_timeline_says() {
+    for preset in ["phone", "sd8gen3"] {
+        for strategy in ["pipe", "tensor-level"] {
+            let mut composite = drafted("2x30+40,300+1@20ms", 0.8);
+            let mut scenario = Scenario::new(preset).expect("a preset");
+            scenario.model.clone_from(&composite.scenario.model);
+            scenario.set("strategy", strategy).expect("a strategy");
+            composite.scenario = scenario;
+            let (run, recording) = composite.record().expect("a run");
+            let timeline = Timeline::new(&recording).expect("a timeline");
+            let recorded = Concurrent::new(&timeline);
+            for set in WorkSet::all() {
+                let (time, seen) = (run.share(set) * run.makespan_ms * 1e6, recorded.time(set));
+                let seen = seen.expect("stages") as f64;
+                assert!(
+                    (time - seen).abs() < 1.0,
+                    "{preset} {strategy} {}: {time} {seen}",
+                    set.name()
+                );
+            }
+            assert!(run.share(WorkSet::of([WorkKind::Draft])) > 0.0, "{preset} {strategy}");
+        }
+    }
 }
 
 #[test]

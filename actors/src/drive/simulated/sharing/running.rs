@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lapwing_traces::Nanos;
+use lapwing_traces::analysis::WorkSet;
 
 use crate::drive::modelled::{Segment, SegmentKind, total};
-use crate::drive::simulated::activity::Activities;
+use crate::drive::record::phase_of;
 use crate::message::{Delivery, Traced};
 
 /// A run of a device.
@@ -15,13 +16,22 @@ pub(in super::super) struct Ran {
     pub(in super::super) segments: Vec<Segment>,
 }
 
+impl Ran {
+    /// The kinds of work that it does; none if it copies values.
+    pub(super) fn kinds(&self) -> WorkSet {
+        let chunk = self.delivery.chunk();
+        match chunk.stage().computes() {
+            true => WorkSet::of_chunk(chunk.role(), Some(phase_of(chunk))),
+            false => WorkSet::default(),
+        }
+    }
+}
+
 /// A run in progress.
 pub(super) struct Running {
     pub(super) ran: Ran,
     /// Its modelled time without contention.
     pub(super) alone: Duration,
-    /// What it computes.
-    pub(super) activities: Activities,
     /// Index of the present segment.
     at: usize,
     /// Remaining time of the present segment at full speed, in nanoseconds.
@@ -43,7 +53,6 @@ impl Running {
     pub(super) fn new(ran: Ran, now: Nanos) -> Running {
         let mut run = Running {
             alone: total(&ran.segments),
-            activities: Activities::of(ran.delivery.chunk()),
             at: 0,
             left: 0.0,
             began: now,
