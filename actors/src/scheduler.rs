@@ -23,6 +23,7 @@ mod accounts;
 mod admission;
 mod ahead;
 mod background;
+mod bandwidth;
 mod batches;
 mod checks;
 mod chunk_times;

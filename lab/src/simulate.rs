@@ -46,7 +46,8 @@ mod world;
 pub use change::Change;
 pub(crate) use composite::seconds;
 pub use composite::{
-    ClientRun, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, RequestText, requests,
+    ClientRun, Composite, CompositeRun, DraftSettings, Overlaps, RequestRun, RequestText, Stage,
+    Workflow, requests, stages,
 };
 pub use crossings::Crossings;
 pub use decisions::Decision;

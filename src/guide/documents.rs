@@ -15,6 +15,7 @@ macro_rules! documents {
 documents! {
     index: "../../docs/README.md",
     contributing: "../../CONTRIBUTING.md",
+    agents: "../../docs/agents.md",
     architecture: "../../docs/architecture.md",
     benchmarks: "../../docs/benchmarks.md",
     cluster: "../../docs/cluster.md",

@@ -192,6 +192,9 @@ impl Scheduler {
         selection: &Selection,
         chosen: Chosen,
     ) -> NextChunk {
+        let Some(chosen) = self.within_bandwidth(selection, chosen) else {
+            return NextChunk::Nothing;
+        };
         let Some(permit) = permit.take() else { return NextChunk::Nothing };
         let route = Arc::clone(chosen.route());
         let id = self.next_chunk;

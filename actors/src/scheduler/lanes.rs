@@ -102,6 +102,11 @@ impl Lanes {
         Moment { lanes, steps, crossing, slow }
     }
 
+    /// Bandwidth in GB/s that the chunks in flight take.
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.flights.iter().map(|flight| flight.chosen.bandwidth).sum()
+    }
+
     /// Where the times of a chunk's stages are kept; `None` if nothing is predicted.
     pub(super) fn runs_of(&self, chosen: &Chosen) -> Option<Arc<Runs>> {
         let is_predicted = !chosen.candidate().lanes.is_empty();
@@ -225,7 +230,8 @@ impl Scheduler {
                 self.graphs.want_too(&candidates[at].route);
             }
         }
-        (Chosen { candidates, choice, haste, is_step, allowed, unready: compared }, first)
+        let (unready, bandwidth) = (compared, 0.0);
+        (Chosen { candidates, choice, haste, is_step, allowed, unready, bandwidth }, first)
     }
 
     /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as

@@ -37,6 +37,8 @@ pub struct Scheduler {
     pub(super) pace: Pace,
     /// Whether no prompt rows of requests are in flight beside their decode rows.
     pub(super) keeps_apart: bool,
+    /// Bandwidth in GB/s beyond which chunks wait for those in flight.
+    pub(super) bandwidth_limit: Option<f64>,
     pub(super) reserve: Reserve,
     pub(super) batches: Forming,
     pub(super) queue: Queue,
@@ -66,6 +68,7 @@ impl Scheduler {
             moments: Moments::default(),
             pace: Pace::default(),
             keeps_apart: false,
+            bandwidth_limit: None,
             reserve: Reserve::default(),
             batches: Forming::default(),
             queue: Queue::new(parts.policy),

@@ -17,8 +17,12 @@ use crate::sequence::AdmissionPermit;
 /// A request to an engine in virtual time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
-    /// Virtual time of its arrival.
+    /// Virtual time of its arrival, at the earliest.
     pub at: Nanos,
+    /// Numbers of the requests, all of which have ended when it arrives.
+    pub after: Vec<usize>,
+    /// The model that it is for.
+    pub model: ModelId,
     /// Client that sends it.
     pub client: ClientId,
     /// How urgent it is.
@@ -34,10 +38,11 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// A request without drafts whose caller does not cancel it.
+    /// A request to the first model, without drafts, that waits for no other one and whose caller does not cancel it.
     pub fn new(at: Nanos, ids: Vec<u32>, tokens: usize) -> Arrival {
         let (client, urgency) = (ClientId::anonymous(), Urgency::default());
-        Arrival { at, client, urgency, ids, tokens, drafting: None, cancel: None }
+        let (after, model) = (Vec::new(), ModelId::default());
+        Arrival { at, after, model, client, urgency, ids, tokens, drafting: None, cancel: None }
     }
 
     /// The message to the scheduler.
@@ -49,7 +54,7 @@ impl Arrival {
             drafts: self.drafting.map(|drafting| Box::new(drafting.drafts())),
         };
         Submit {
-            model: ModelId::default(),
+            model: self.model,
             ids: self.ids,
             task: Task::Generate(Box::new(generate)),
             client: self.client,
@@ -114,6 +119,8 @@ impl Drafter for Zeros {
 /// What became of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Served {
+    /// When it arrived.
+    pub arrived: Nanos,
     /// Times of its tokens.
     pub tokens: Vec<Nanos>,
     /// Ids of its tokens.

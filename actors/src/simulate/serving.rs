@@ -97,7 +97,7 @@ impl Serving {
         };
         VirtualEngine::new(VirtualParts {
             model,
-            draft: None,
+            others: Vec::new(),
             slots: SlotPool::default(),
             policy: self.policy,
             sequences_max: self.sequences_max,

@@ -165,7 +165,7 @@ impl Speculation {
         let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
         let mut engine = VirtualEngine::new(VirtualParts {
             model: self.model(0, &infos, &tokens),
-            draft: Some(self.model(1, &infos, &tokens)),
+            others: vec![self.model(1, &infos, &tokens)],
             slots: SlotPool::default(),
             policy: Box::new(Fcfs),
             sequences_max: self.requests,

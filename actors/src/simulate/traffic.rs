@@ -26,6 +26,17 @@ pub struct Traffic {
     pub rules: Rules,
     /// The draft model of requests whose [`Drafting`] is by a model.
     pub draft: Option<DraftModel>,
+    /// Other models that requests are for, numbered from [`Traffic::first_other`] on.
+    pub others: Vec<OtherModel>,
+}
+
+/// A model beside the first one.
+#[derive(Clone, Debug)]
+pub struct OtherModel {
+    /// Its ops and cache.
+    pub model: SocModel,
+    /// Name of the device that computes all of it; `None`: as the strategy of the first one chooses.
+    pub device: Option<String>,
 }
 
 /// A draft model.
@@ -68,6 +79,7 @@ impl Traffic {
             within("the length of a prompt", arrival.ids.len(), 1 << 20)?;
             within("the number of tokens", arrival.tokens, 1 << 20)?;
         }
+        self.check_order()?;
         let Some(draft) = &self.draft else { return Ok(()) };
         if draft.model.workload.graph.has_state() {
             let name = &draft.model.name;
@@ -77,6 +89,43 @@ impl Traffic {
             return Err(SocRunError::Number { reason });
         }
         draft.acceptance.check()
+    }
+
+    /// Checks that each request can arrive, and is for a model that is there.
+    fn check_order(&self) -> Result<(), SocRunError> {
+        let wrong = |reason: String| Err(SocRunError::Number { reason });
+        let first = self.first_other();
+        let is_known =
+            |model: usize| model == 0 || (first..first + self.others.len()).contains(&model);
+        if let Some(of) = self.arrivals.iter().position(|of| !is_known(of.model.0)) {
+            return wrong(format!("request {of} is for a model that is not there"));
+        }
+        let mut arrives = vec![false; self.arrivals.len()];
+        let ready = |arrives: &[bool], of: &Arrival| {
+            of.after.iter().all(|before| arrives.get(*before) == Some(&true))
+        };
+        loop {
+            let next = |at: &usize| !arrives[*at] && ready(&arrives, &self.arrivals[*at]);
+            let found: Vec<usize> = (0..arrives.len()).filter(next).collect();
+            if found.is_empty() {
+                break;
+            }
+            found.into_iter().for_each(|at| arrives[at] = true);
+        }
+        match arrives.iter().position(|arrives| !arrives) {
+            None => Ok(()),
+            Some(at) => wrong(format!("request {at} waits for one that never ends before it")),
+        }
+    }
+
+    /// Number of the first of the [other](Traffic::others) models.
+    pub fn first_other(&self) -> usize {
+        DRAFT_MODEL.0 + usize::from(self.drafts())
+    }
+
+    /// The other models with their numbers.
+    pub fn others(&self) -> impl Iterator<Item = (ModelId, &OtherModel)> {
+        (self.first_other()..).map(ModelId).zip(&self.others)
     }
 
     /// Maximum tokens of a request.
@@ -92,12 +141,13 @@ impl Traffic {
         self.context() + most + 1
     }
 
-    /// Pages for all requests with their drafts, so that none is preempted.
-    pub fn kv(&self, layout: &KvLayout) -> KvSize {
+    /// Pages for all requests to a model with their drafts, so that none is preempted.
+    pub fn kv(&self, model: ModelId, layout: &KvLayout) -> KvSize {
+        let of_model = || self.arrivals.iter().filter(|arrival| arrival.model == model);
         let most = |arrival: &Arrival| arrival.drafting.map_or(DRAFT_MAX, Drafting::tokens_max);
         let rows = |arrival: &Arrival| arrival.ids.len() + arrival.tokens + most(arrival) + 2;
-        let pages = self.arrivals.iter().map(|arrival| layout.pages_for(rows(arrival)));
-        let states = u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX);
+        let pages = of_model().map(|arrival| layout.pages_for(rows(arrival)));
+        let states = u32::try_from(of_model().count()).unwrap_or(u32::MAX);
         KvSize { pages: u32::try_from(pages.sum::<usize>()).unwrap_or(u32::MAX), states }
     }
 
@@ -116,6 +166,29 @@ impl Traffic {
 /// The number of a draft model.
 pub const DRAFT_MODEL: ModelId = ModelId(1);
 
+impl OtherModel {
+    /// The number of its device, if it has one.
+    ///
+    /// # Errors
+    /// [`SocRunError::Number`] if there is none of that name that computes all ops.
+    pub fn place(&self, devices: &[DeviceInfo]) -> Result<Option<usize>, SocRunError> {
+        let Some(name) = &self.device else { return Ok(None) };
+        let can = |info: &DeviceInfo| info.name == *name && !info.is_static();
+        match devices.iter().position(can) {
+            Some(device) => Ok(Some(device)),
+            None => Err(no_device(&format!("the device of {}", self.model.name), name, devices)),
+        }
+    }
+}
+
+/// That a device is missing or cannot compute all ops.
+fn no_device(of: &str, named: &str, devices: &[DeviceInfo]) -> SocRunError {
+    let able = devices.iter().filter(|info| !info.is_static()).map(|info| &*info.name);
+    let able = able.collect::<Vec<_>>().join(", ");
+    let reason = format!("{of} is {named}, but must be one that computes attention: {able}");
+    SocRunError::Number { reason }
+}
+
 impl DraftModel {
     /// The number of its device.
     ///
@@ -129,14 +202,8 @@ impl DraftModel {
             Some(name) => devices.iter().position(|info| info.name == *name && can(info)),
         };
         found.ok_or_else(|| {
-            let able: Vec<&str> =
-                devices.iter().filter(|info| can(info)).map(|info| &*info.name).collect();
             let named = self.device.as_deref().unwrap_or("missing");
-            let reason = format!(
-                "the device of the draft model is {named}, but must be one that computes attention: {}",
-                able.join(", ")
-            );
-            SocRunError::Number { reason }
+            no_device("the device of the draft model", named, devices)
         })
     }
 }

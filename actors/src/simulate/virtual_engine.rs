@@ -57,8 +57,8 @@ impl VirtualModel {
 pub struct VirtualParts {
     /// The model that requests are for.
     pub model: VirtualModel,
-    /// A model that drafts for it, on the same devices.
-    pub draft: Option<VirtualModel>,
+    /// The others, in the order of their numbers, on the same devices: first the one that drafts, if one does.
+    pub others: Vec<VirtualModel>,
     /// Pool of the buffers that hold results.
     pub slots: SlotPool,
     /// Orders requests.
@@ -78,7 +78,7 @@ pub struct VirtualParts {
 }
 
 /// Settings of a scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     /// As of [`Scheduler::set_token_gap`].
     pub token_gap: Option<Duration>,
@@ -86,6 +86,8 @@ pub struct Rules {
     pub keeps_whole: bool,
     /// As of [`Scheduler::keep_prompts_apart`].
     pub keeps_apart: bool,
+    /// As of [`Scheduler::limit_bandwidth`].
+    pub bandwidth_limit: Option<f64>,
     /// As of [`Scheduler::set_reserve`].
     pub reserve: Reserve,
     /// As of [`Scheduler::form_batches`].
@@ -151,11 +153,13 @@ impl Seen {
     }
 }
 
-/// A device that runs two models.
-fn shared(first: SimulatedDevice, second: SimulatedDevice) -> SimulatedDevice {
+/// A device that runs several models.
+fn shared(first: SimulatedDevice, others: Vec<SimulatedDevice>) -> SimulatedDevice {
+    let split = |other: SimulatedDevice| (other.device, other.time);
+    let (devices, times): (Vec<_>, Vec<_>) = others.into_iter().map(split).unzip();
     SimulatedDevice {
-        device: Box::new(PerModel::new(first.device, [second.device])),
-        time: Arc::new(TimePerModel::new(first.time, [second.time])),
+        device: Box::new(PerModel::new(first.device, devices)),
+        time: Arc::new(TimePerModel::new(first.time, times)),
     }
 }
 
@@ -165,17 +169,24 @@ impl VirtualEngine {
     /// # Errors
     /// [`SocRunError::Plan`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
-        let VirtualParts { model, draft, slots, policy, sequences_max, permits, .. } = parts;
+        let VirtualParts { model, others, slots, policy, sequences_max, permits, .. } = parts;
         let VirtualParts { rules, copy_rate, env, order, .. } = parts;
         let VirtualModel { graph, scheduled, mut devices } = model;
         let SchedulerModel { planner, kv, context, vocab } = scheduled;
         let config = SchedulerConfig { context, sequences_max, permits, vocab };
         let mut scheduler = Scheduler::new(SchedulerParts { config, planner, kv, policy })?;
         let mut graphs = vec![graph];
-        if let Some(draft) = draft {
-            scheduler.add_model(draft.scheduled)?;
-            graphs.push(draft.graph);
-            devices = devices.into_iter().zip(draft.devices).map(|(a, b)| shared(a, b)).collect();
+        let mut of_others: Vec<Vec<SimulatedDevice>> = devices.iter().map(|_| Vec::new()).collect();
+        for other in others {
+            scheduler.add_model(other.scheduled)?;
+            graphs.push(other.graph);
+            for (devices, device) in of_others.iter_mut().zip(other.devices) {
+                devices.push(device);
+            }
+        }
+        if graphs.len() > 1 {
+            let each = devices.into_iter().zip(of_others);
+            devices = each.map(|(device, others)| shared(device, others)).collect();
         }
         scheduler.set_token_gap(rules.token_gap);
         if rules.keeps_whole {
@@ -184,6 +195,7 @@ impl VirtualEngine {
         if rules.keeps_apart {
             scheduler.keep_prompts_apart();
         }
+        scheduler.limit_bandwidth(rules.bandwidth_limit);
         scheduler.set_reserve(rules.reserve);
         scheduler.form_batches(rules.batches);
         if rules.has_graphs {
@@ -254,8 +266,7 @@ impl VirtualEngine {
         let mut watch = Watch::new(arrivals);
         for (number, arrival) in arrivals.iter().enumerate() {
             let Some(admission) = limit.try_take() else { break };
-            let submit = Box::new(arrival.clone().submit(watch.sink(number), admission));
-            self.simulation.send_at(arrival.at, SchedulerMessage::Submit(submit));
+            watch.send(&mut self.simulation, number, arrival, admission);
         }
         for at in arrivals.iter().filter_map(|arrival| arrival.cancel) {
             self.simulation.send_at(at, SchedulerMessage::Wake);

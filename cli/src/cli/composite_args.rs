@@ -8,7 +8,9 @@ use lapwing_engine::draft::{DraftForm, Schedule};
 use lapwing_engine::models::ModelCache;
 use lapwing_lab::load::{LoadRequest, Trace};
 use lapwing_lab::simulate::speculation::Acceptance;
-use lapwing_lab::simulate::{Composite, DraftSettings, Overlaps, RequestText, Scenario};
+use lapwing_lab::simulate::{
+    Composite, DraftSettings, Overlaps, RequestText, Scenario, Workflow, stages,
+};
 
 use super::acceptance;
 use super::draft_form::DraftFormArgs;
@@ -91,6 +93,19 @@ pub(crate) struct CompositeArgs {
     )]
     max_running_requests: Option<u32>,
 
+    /// Models of clients' requests, and whose requests precede theirs: NAME[=SHAPE[@DEVICE]][>NAME+NAME]
+    /// with spaces between, as in 'draft=llama-3.2-1b@cpu answer>draft'
+    #[arg(long, value_name = "STAGES", requires = "requests")]
+    stages: Option<String>,
+
+    /// Requests that begin the longest chain of requests go first
+    #[arg(long, requires = "stages")]
+    critical_first: bool,
+
+    /// Chunks other than those of the first request wait while those in flight take this bandwidth
+    #[arg(long, value_name = "GB/s", requires = "requests", value_parser = above_0)]
+    bandwidth_limit: Option<f64>,
+
     /// Turn off: prompts beside streams, drafts, or cuts between devices; the fastest device then computes all
     #[arg(
         long,
@@ -121,6 +136,10 @@ impl CompositeArgs {
         let overlaps =
             Overlaps { prompts: !off("prompts"), drafts: !off("drafts"), cuts: !off("cuts") };
         let composite = Composite::new(base.clone(), read(text, base.seed)?);
+        let stages = self.stages.as_deref().map(stages).transpose()?.unwrap_or_default();
+        let workflow = Workflow { stages, critical_first: self.critical_first };
+        let bandwidth_limit = self.bandwidth_limit;
+        let composite = Composite { workflow, bandwidth_limit, ..composite };
         let sequences = self.max_running_requests.map(|most| most as usize);
         let sequences = sequences.unwrap_or(composite.sequences);
         let composite = Composite { token_gap: self.token_gap, sequences, overlaps, ..composite };
@@ -175,6 +194,11 @@ impl CompositeArgs {
             )),
         }
     }
+}
+
+fn above_0(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
+    number.ok_or_else(|| "it must be above 0".to_owned())
 }
 
 /// Reads requests from their text, or from a trace. The seed says when those of a rate arrive.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lapwing_actors::draft::{DraftForm, Schedule};
+use lapwing_actors::policy::Urgency;
 use lapwing_actors::simulate::Tokens;
 use lapwing_actors::simulate::arrival::{Arrival, Drafting};
 use lapwing_actors::simulate::speculation::Acceptance;
@@ -22,11 +23,13 @@ use crate::load::LoadRequest;
 mod outcome;
 mod overlaps;
 mod requests;
+mod workflow;
 
 pub use outcome::{ClientRun, CompositeRun, RequestRun};
 pub use overlaps::Overlaps;
 pub(crate) use requests::seconds;
 pub use requests::{RequestText, requests};
+pub use workflow::{Stage, Workflow, stages};
 
 /// Many requests on the processors of a scenario.
 ///
@@ -54,6 +57,10 @@ pub struct Composite {
     pub sequences: usize,
     /// What may run beside what.
     pub overlaps: Overlaps,
+    /// Models of requests, and which requests precede others.
+    pub workflow: Workflow,
+    /// Bandwidth in GB/s beyond which a chunk waits for those in flight, unless it has rows of the request that goes first.
+    pub bandwidth_limit: Option<f64>,
 }
 
 /// A model that drafts, and how.
@@ -81,7 +88,17 @@ impl Composite {
     pub fn new(scenario: Scenario, requests: Vec<LoadRequest>) -> Composite {
         let (draft, token_gap, overlaps) = (None, None, Overlaps::ALL);
         let sequences = SEQUENCES_DEFAULT;
-        Composite { scenario, requests, draft, token_gap, sequences, overlaps }
+        let (workflow, bandwidth_limit) = (Workflow::default(), None);
+        Composite {
+            scenario,
+            requests,
+            draft,
+            token_gap,
+            sequences,
+            overlaps,
+            workflow,
+            bandwidth_limit,
+        }
     }
 
     /// Serves the requests to the end.
@@ -141,6 +158,8 @@ impl Composite {
         record: bool,
     ) -> Result<(CompositeRun, Option<Recording>), SimulateError> {
         let traffic = self.traffic()?;
+        let edf = self.workflow.critical_first.then(|| scenario.clone().policy("edf"));
+        let scenario = edf.as_ref().unwrap_or(scenario);
         let Replayed { outcome, devices, recording } = match scenario.processors() {
             Processors::Soc(soc) => world::serve(scenario, soc, &traffic, record)?,
             Processors::Machine(machine) => {
@@ -170,26 +189,39 @@ impl Composite {
             let DraftSettings { schedule, length, form, .. } = *settings;
             Drafting::Model { schedule, length, form }
         });
-        let arrival = |(number, request): (usize, &LoadRequest)| {
+        self.workflow.check(&self.requests)?;
+        let critical = self.workflow.critical_first.then(|| self.critical()).transpose()?;
+        let is_first = |request: &LoadRequest| self.workflow.is_of_first_model(&request.client);
+        let drafts = drafting.is_some() && self.requests.iter().any(is_first);
+        let numbers = self.workflow.numbers(1 + usize::from(drafts));
+        let arrival = |((number, request), after): ((usize, &LoadRequest), Vec<usize>)| {
             let at = Nanos((request.at * 1e9).round() as u64);
             let ids = vec![Tokens::of_request(number); request.prompt_tokens];
+            let priority = critical.as_ref().map_or(request.priority, |of| of[number]);
+            let model = numbers.get(&*request.client).copied();
             Arrival {
+                after,
+                model: model.unwrap_or_default(),
                 client: request.client.as_str().into(),
-                urgency: request.urgency(),
-                drafting,
+                urgency: Urgency { priority, ..request.urgency() },
+                drafting: drafting.filter(|_| model.is_none()),
                 ..Arrival::new(at, ids, request.output_tokens)
             }
         };
+        let requests = self.requests.iter().enumerate();
+        let arrivals = requests.zip(self.workflow.preceding(&self.requests)).map(arrival);
         Ok(Traffic {
-            arrivals: self.requests.iter().enumerate().map(arrival).collect(),
+            arrivals: arrivals.collect(),
             sequences_max: self.sequences,
             rules: Rules {
                 token_gap: self.token_gap,
                 keeps_apart: !self.overlaps.prompts,
                 has_graphs: true,
+                bandwidth_limit: self.bandwidth_limit,
                 ..Rules::default()
             },
             draft,
+            others: self.workflow.others(&self.scenario)?,
         })
     }
 

@@ -8,12 +8,14 @@ use lapwing_actors::policy::PolicyChoice;
 use lapwing_actors::simulate::speculation::Acceptance;
 
 use super::numbers::Numbers;
-use super::subject::{DEFAULT_SOC, Misfit, Places, Subject, bad, length, rates, read, set_form};
+use super::subject::{
+    DEFAULT_SOC, Misfit, Places, Subject, bad, length, rates, read, set_form, switch,
+};
 use crate::load::LoadRequest;
 use crate::simulate::labels::setting_label;
 use crate::simulate::{
     Axis, Composite, DraftSettings, Overlaps, RequestText, SETTINGS, Scenario, SimulateError,
-    seconds,
+    Workflow, seconds, stages,
 };
 
 /// One request on modelled processors, or many.
@@ -26,6 +28,8 @@ pub(super) struct Phone {
     token_gap: Option<Duration>,
     sequences: Option<usize>,
     overlaps: Overlaps,
+    workflow: Workflow,
+    bandwidth_limit: Option<f64>,
     /// Keys that are set.
     given: BTreeSet<String>,
 }
@@ -64,7 +68,16 @@ impl Default for Draft {
 /// Keys of one request only.
 const OF_ONE: [&str; 3] = ["prompt", "decode", "verify"];
 /// Keys of many requests, apart from those that need a draft model.
-const OF_MANY: [&str; 5] = ["requests", "token-gap", "sequences", "without", "draft"];
+const OF_MANY: [&str; 8] = [
+    "requests",
+    "token-gap",
+    "sequences",
+    "without",
+    "draft",
+    "stages",
+    "critical-first",
+    "bandwidth-limit",
+];
 /// Keys of many requests that need a draft model.
 const OF_DRAFTS: [&str; 7] = [
     "draft-device",
@@ -86,6 +99,8 @@ impl Phone {
             token_gap: None,
             sequences: None,
             overlaps: Overlaps::ALL,
+            workflow: Workflow::default(),
+            bandwidth_limit: None,
             given: BTreeSet::new(),
         })
     }
@@ -121,7 +136,8 @@ impl Phone {
                 });
             }
             "sequences" => {
-                let count = value.parse().ok().filter(|count| (1..=1 << 16).contains(count));
+                let count =
+                    value.parse().ok().filter(|count: &usize| (1..=1 << 16).contains(count));
                 let expected = "it must be from 1 to 65536";
                 self.sequences = Some(count.ok_or_else(|| bad(key, value, expected))?);
             }
@@ -131,7 +147,19 @@ impl Phone {
                 self.token_gap =
                     Some(gap.ok_or_else(|| bad(key, value, "it must be a time, as in 250ms"))?);
             }
-            "without" => self.overlaps = overlaps(value)?,
+            "without" => {
+                let expected =
+                    "it must be nothing, or prompts, drafts and cuts with + between them";
+                let overlaps = Overlaps::without(value);
+                self.overlaps = overlaps.ok_or_else(|| bad(key, value, expected))?;
+            }
+            "stages" => self.workflow.stages = stages(value)?,
+            "critical-first" => self.workflow.critical_first = switch(key, value)?,
+            "bandwidth-limit" => {
+                let limit = value.parse().ok().filter(|limit: &f64| *limit > 0.0);
+                let expected = "it must be a number of GB/s above 0, or inf for none";
+                self.bandwidth_limit = Some(limit.ok_or_else(|| bad(key, value, expected))?);
+            }
             _ => {
                 let model = if key == "draft" { self.model(value)? } else { String::new() };
                 let draft = self.draft.get_or_insert_default();
@@ -174,24 +202,6 @@ impl Phone {
 /// Whether a key is about many requests.
 fn is_of_many(key: &str) -> bool {
     OF_MANY.contains(&key) || OF_DRAFTS.contains(&key)
-}
-
-/// The overlaps that stay on. The value names those that are turned off, as in `cuts+drafts`; `nothing` keeps all of them on.
-fn overlaps(value: &str) -> Result<Overlaps, SimulateError> {
-    let mut overlaps = Overlaps::ALL;
-    for name in value.split('+').filter(|_| value != "nothing") {
-        match name.trim() {
-            "prompts" => overlaps.prompts = false,
-            "drafts" => overlaps.drafts = false,
-            "cuts" => overlaps.cuts = false,
-            _ => {
-                let expected =
-                    "it must be nothing, or prompts, drafts and cuts with + between them";
-                return Err(bad("without", value, expected));
-            }
-        }
-    }
-    Ok(overlaps)
 }
 
 impl Subject for Phone {
@@ -248,6 +258,8 @@ impl Subject for Phone {
         let (token_gap, overlaps) = (self.token_gap, self.overlaps);
         let sequences = self.sequences.unwrap_or(composite.sequences);
         let draft = self.draft_settings();
+        let (workflow, bandwidth_limit) = (self.workflow.clone(), self.bandwidth_limit);
+        let composite = Composite { workflow, bandwidth_limit, ..composite };
         let composite = Composite { draft, token_gap, sequences, overlaps, ..composite };
         composite.run().map(|run| Numbers::of(&run))
     }

@@ -33,7 +33,7 @@ fn devices_share_work_as_it_suits_them() {
     const NEVER: f64 = f64::INFINITY;
     assert!((least(&[&[10.0, 10.0]]) - 5.0).abs() < 1e-9);
     assert_eq!(least(&[&[10.0, NEVER], &[NEVER, 20.0]]), 20.0);
-    assert!((least(&[&[1.0, 2.0]; 6]) / 4.0 - 1.0).abs() < 0.01);
+    assert!((least(&[&[1.0, 2.0][..]; 6]) / 4.0 - 1.0).abs() < 0.01);
     // Three devices of 8, 10 and 40 GFLOP/s do as much as one of 58; a fourth one and a fifth one that can do nothing change nothing.
     let times = [1e9 / 8.0, 1e9 / 10.0, 1e9 / 40.0, NEVER, NEVER];
     for devices in 3..=5 {

@@ -20,6 +20,8 @@ pub(in super::super) struct Chosen {
     pub(super) allowed: Option<f64>,
     /// A bit for each candidate that was better and whose graphs were not ready; `None` if the candidates were not compared.
     pub(super) unready: Option<u32>,
+    /// Bytes that it reads and writes, by its time alone, in GB/s; 0 where that is not asked.
+    pub(super) bandwidth: f64,
 }
 
 impl Chosen {
@@ -29,6 +31,16 @@ impl Chosen {
 
     pub(super) fn candidate(&self) -> &Candidate {
         &self.candidates[self.choice.at]
+    }
+
+    /// Its predicted time alone.
+    pub(in super::super) fn alone(&self) -> Duration {
+        self.candidate().alone
+    }
+
+    /// The same for a chunk that takes so much bandwidth.
+    pub(in super::super) fn taking(self, bandwidth: f64) -> Chosen {
+        Chosen { bandwidth, ..self }
     }
 
     /// Its predicted work on each device.

@@ -39,6 +39,7 @@ fn a_choice_tells_all_routes_with_what_their_devices_had_to_do() {
         is_step: false,
         allowed: None,
         unready: Some(0b10),
+        bandwidth: 0.0,
     };
     let life = Arc::default();
     let sent = SentChunk { id: 1, life: &life, runs: &None };
@@ -60,6 +61,7 @@ fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
         is_step: false,
         allowed: None,
         unready: None,
+        bandwidth: 0.0,
     };
     let life = Arc::default();
     lanes.on_sent(SentChunk { id: 1, life: &life, runs: &None }, chosen, Nanos(0));

@@ -13,7 +13,7 @@ use crate::simulate::Tokens;
 use crate::simulate::error::SocRunError;
 use crate::simulate::shape_only_device::ShapeOnlyDevice;
 use crate::simulate::shape_queue::ShapeQueue;
-use crate::simulate::traffic::{DRAFT_MODEL, DraftModel, Traffic, pages};
+use crate::simulate::traffic::{DRAFT_MODEL, DraftModel, OtherModel, Traffic, pages};
 use crate::simulate::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::soc::{Soc, SyncMode};
@@ -80,6 +80,10 @@ impl Setup<'_> {
         let draft = traffic.filter(|traffic| traffic.drafts());
         let draft = draft.and_then(|traffic| Some((traffic, traffic.draft.as_ref()?)));
         let draft = draft.map(|(traffic, draft)| self.draft(traffic, draft, kinds, &tokens));
+        let mut others: Vec<VirtualModel> = draft.transpose()?.into_iter().collect();
+        for (number, other) in traffic.into_iter().flat_map(Traffic::others) {
+            others.push(self.other(number, other, kinds)?);
+        }
         let order = devices.order(&options.devices);
         let units = order.iter().map(|number| devices.units[*number].clone()).collect();
         let env = self.environment(&devices.infos);
@@ -88,7 +92,7 @@ impl Setup<'_> {
         let on = self.simulated(model, &devices.infos, devices.times, &tokens)?;
         let engine = VirtualEngine::new(VirtualParts {
             model: VirtualModel::new(planner, kv, context, on),
-            draft: draft.transpose()?,
+            others,
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             policy: options.policy.make()?,
             sequences_max: traffic.map_or(1, |traffic| traffic.sequences_max),
@@ -126,7 +130,7 @@ impl Setup<'_> {
         let pages = || u32::try_from(kv.pages_for(self.context())).unwrap_or(u32::MAX);
         // One sequence has one place for its states.
         let one = || KvSize { pages: pages(), states: 1 };
-        self.load.traffic().map_or_else(one, |traffic| traffic.kv(kv))
+        self.load.traffic().map_or_else(one, |traffic| traffic.kv(ModelId::default(), kv))
     }
 
     /// The routes of a whole prompt (or its first chunk) and of a step of decoding.
@@ -166,8 +170,37 @@ impl Setup<'_> {
             strategy: Arc::new(OneDevice { device }),
             chunk_rows: self.chunk_rows(),
         });
-        let kv = pages(&draft.model.kv, traffic.kv(&draft.model.kv));
+        let kv = pages(&draft.model.kv, traffic.kv(ModelId::default(), &draft.model.kv));
         Ok(VirtualModel::new(planner, kv, traffic.draft_context(), on))
+    }
+
+    /// Another model, on its device or by the strategy.
+    fn other(
+        &self,
+        number: ModelId,
+        other: &OtherModel,
+        kinds: &[DeviceKind],
+    ) -> Result<VirtualModel, SocRunError> {
+        let OtherModel { model, .. } = other;
+        let devices = Devices::new(self.soc, kinds, &model.workload, self.options)?;
+        let infos = devices.infos;
+        let strategy: Arc<dyn Strategy> = match other.place(&infos)? {
+            None => Arc::clone(self.strategy),
+            Some(device) => Arc::new(OneDevice { device: DeviceId(device) }),
+        };
+        let on = self.simulated(model, &infos, devices.times, &Tokens::default())?;
+        let planner = Planner::new(PlannerParts {
+            model: number,
+            graph: Arc::clone(model.graph()),
+            devices: infos,
+            cost: Arc::new(devices.cost),
+            strategy,
+            chunk_rows: self.chunk_rows(),
+        });
+        let none = KvSize { pages: 0, states: 0 };
+        let size = self.load.traffic().map_or(none, |traffic| traffic.kv(number, &model.kv));
+        let kv = pages(&model.kv, size);
+        Ok(VirtualModel::new(planner, kv, self.context(), on))
     }
 
     fn simulated(

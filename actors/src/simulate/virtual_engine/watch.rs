@@ -7,7 +7,8 @@ use lapwing_traces::Nanos;
 
 use super::Moment;
 use crate::drive::simulated::Simulation;
-use crate::message::{Sink, StreamEvent, Traced};
+use crate::message::{SchedulerMessage, Sink, StreamEvent, Submit, Traced};
+use crate::sequence::AdmissionPermit;
 use crate::simulate::arrival::{Arrival, Failed, Served};
 use crate::simulate::error::SocRunError;
 
@@ -46,10 +47,20 @@ impl Sink for Stream {
     }
 }
 
+/// A request that others must precede.
+struct Later {
+    number: usize,
+    at: Nanos,
+    /// Requests that have not ended.
+    after: Vec<usize>,
+    submit: Box<Submit>,
+}
+
 /// Observes the streams of callers.
 pub(super) struct Watch {
     inbox: Arc<Inbox>,
     streams: Vec<Arc<Stream>>,
+    later: Vec<Later>,
     /// Requests that their callers cancel, and when.
     cancels: Vec<(Nanos, usize)>,
     served: Vec<Served>,
@@ -66,7 +77,39 @@ impl Watch {
         let cancels = arrivals.iter().enumerate();
         let cancels = cancels.filter_map(|(number, arrival)| Some((arrival.cancel?, number)));
         let (cancels, served) = (cancels.collect(), vec![Served::default(); arrivals.len()]);
-        Watch { streams, cancels, served, inbox }
+        Watch { streams, later: Vec::new(), cancels, served, inbox }
+    }
+
+    /// Sends the request of that number at its time, after those that precede it.
+    pub(super) fn send(
+        &mut self,
+        simulation: &mut Simulation,
+        number: usize,
+        arrival: &Arrival,
+        admission: AdmissionPermit,
+    ) {
+        let submit = Box::new(arrival.clone().submit(self.sink(number), admission));
+        let Arrival { at, after, .. } = arrival;
+        let later = Later { number, at: *at, after: after.clone(), submit };
+        match after.is_empty() {
+            true => self.arrive(simulation, later),
+            false => self.later.push(later),
+        }
+    }
+
+    fn arrive(&mut self, simulation: &mut Simulation, Later { number, at, submit, .. }: Later) {
+        let at = at.max(simulation.now());
+        self.served[number].arrived = at;
+        simulation.send_at(at, SchedulerMessage::Submit(submit));
+    }
+
+    /// Sends what no longer waits for another request when one has ended.
+    fn ended(&mut self, simulation: &mut Simulation, ended: usize) {
+        self.later.iter_mut().for_each(|later| later.after.retain(|before| *before != ended));
+        let all = std::mem::take(&mut self.later).into_iter();
+        let (ready, later): (Vec<Later>, Vec<Later>) = all.partition(|it| it.after.is_empty());
+        self.later = later;
+        ready.into_iter().for_each(|later| self.arrive(simulation, later));
     }
 
     /// The caller's end of the request of that number.
@@ -104,9 +147,9 @@ impl Watch {
         Ok(())
     }
 
-    fn look(&mut self, simulation: &Simulation) {
+    fn look(&mut self, simulation: &mut Simulation) {
         let mut events = self.inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = simulation.now();
+        let (at, mut ended) = (simulation.now(), Vec::new());
         for (number, event) in events.drain(..) {
             let served = &mut self.served[number];
             match event {
@@ -120,11 +163,17 @@ impl Watch {
                 }
                 StreamEvent::Finished(finished) => {
                     (served.times, served.drafts) = (Some(finished.times), finished.drafts);
+                    ended.push(number);
                 }
-                StreamEvent::Failed(error) => served.failed = Some(Failed { at, error }),
+                StreamEvent::Failed(error) => {
+                    served.failed = Some(Failed { at, error });
+                    ended.push(number);
+                }
                 StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
             }
         }
+        drop(events);
+        ended.into_iter().for_each(|number| self.ended(simulation, number));
     }
 
     /// What became of each request.

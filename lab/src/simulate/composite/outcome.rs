@@ -157,7 +157,7 @@ impl ClientRun {
 impl RequestRun {
     fn new(request: &LoadRequest, served: &Served, begin: u64) -> RequestRun {
         let at: Vec<f64> = served.tokens.iter().map(|at| ms(at.0 - begin)).collect();
-        let at_ms = request.at * 1e3;
+        let at_ms = ms(served.arrived.0 - begin);
         let mut gaps: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         gaps.sort_by(f64::total_cmp);
         let drafts = served.drafts.as_ref();

@@ -22,6 +22,20 @@ impl Overlaps {
     /// Nothing does.
     pub const NONE: Overlaps = Overlaps { prompts: false, drafts: false, cuts: false };
 
+    /// Those that stay on when these are turned off, as in `cuts+drafts`; `nothing` turns none off. `None` for another name.
+    pub(crate) fn without(names: &str) -> Option<Overlaps> {
+        let mut overlaps = Overlaps::ALL;
+        for name in names.split('+').filter(|_| names != "nothing") {
+            match name.trim() {
+                "prompts" => overlaps.prompts = false,
+                "drafts" => overlaps.drafts = false,
+                "cuts" => overlaps.cuts = false,
+                _ => return None,
+            }
+        }
+        Some(overlaps)
+    }
+
     /// All eight combinations, from none to all.
     pub fn each() -> impl Iterator<Item = Overlaps> {
         (0..8).map(|bits| Overlaps {

@@ -87,7 +87,7 @@ fn what_runs_at_once_is_what_the_timeline_says() {
             scenario.set("strategy", strategy).expect("a strategy");
             composite.scenario = scenario;
             let (run, recording) = composite.record().expect("a run");
-            let timeline = Timeline::new(&recording).expect("a timeline");
+            let timeline = Timeline::new(&recording);
             let recorded = Concurrent::new(&timeline);
             for set in WorkSet::all() {
                 let (time, seen) = (run.share(set) * run.makespan_ms * 1e6, recorded.time(set));
@@ -169,6 +169,51 @@ fn a_request_alone_without_overlaps_is_the_plain_simulation() {
         assert_eq!(run.makespan_ms, plain.makespan_ms, "{preset}");
         assert_eq!(run.requests[0].ttft_ms, plain.prefill_ms, "{preset}");
     }
+}
+
+/// An agent in the background and a user, on an iGPU and an NPU.
+fn agents(class: &str, devices: &str, strategy: &str) -> Composite {
+    let mut scenario = Scenario::new("core-ultra-5-125h").expect("a preset");
+    let model = "layers=4,dim=3072,ffn=8192,heads=24,kv-heads=8,vocab=4096,bits=8";
+    let settings =
+        [("model", model), ("device", devices), ("strategy", strategy), ("chunk", "256")];
+    settings.iter().for_each(|(key, value)| scenario.set(key, value).expect(key));
+    let text = format!("proactive:435+81@90/min*20s{class},reactive:213+40@20/min*20s");
+    Composite::new(scenario, requests(&text).expect("requests"))
+}
+
+#[test]
+fn a_user_waits_less_where_agents_are_background_work() {
+    let of = |composite: &Composite, client: &str| {
+        let run = composite.run().expect("a run");
+        let ClientRun { response_per_token_ms: time, .. } = run.clients[client];
+        (time.count, time.mean.expect("requests"))
+    };
+    for (devices, strategy) in [("gpu", "gpu-only"), ("gpu+npu", "chunked")] {
+        let (plain, classes) =
+            (agents("", devices, strategy), agents("^background", devices, strategy));
+        let ((count, without), (same, with)) = (of(&plain, "reactive"), of(&classes, "reactive"));
+        assert!(count == same && count > 3, "{devices}: {count} {same}");
+        assert!(with < without, "{devices}: {with} {without}");
+        let places = |sequences| Composite { sequences, ..classes.clone() };
+        let [few, many] = [1, 64].map(|most| of(&places(most), "proactive").1);
+        assert!(many < few, "{devices}: {many} {few}");
+    }
+}
+
+#[test]
+fn devices_of_one_memory_slow_each_other_down() {
+    let time = |devices: &str, strategy: &str, memory: &str| {
+        let mut composite = agents("", devices, strategy);
+        composite.scenario.set("shared_memory", memory).expect("a number");
+        composite.run().expect("a run").makespan_ms
+    };
+    let both = |memory| time("gpu+npu", "chunked", memory);
+    assert!(both("70") > both("1e6"), "{} {}", both("70"), both("1e6"));
+    // One device never asks for more than it can have.
+    let alone = |memory| time("gpu", "gpu-only", memory);
+    assert_eq!(alone("70"), alone("1e6"));
+    assert!(alone("33.4") > 1.2 * alone("70"), "half of what it asks for");
 }
 
 #[test]

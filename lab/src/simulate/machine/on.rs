@@ -9,7 +9,7 @@ use lapwing_actors::scheduler::KvPages;
 use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_actors::simulate::shape_queue::ShapeQueue;
 use lapwing_actors::simulate::soc::SocModel;
-use lapwing_actors::simulate::traffic::{DRAFT_MODEL, DraftModel, Traffic, pages};
+use lapwing_actors::simulate::traffic::{DRAFT_MODEL, DraftModel, OtherModel, Traffic, pages};
 use lapwing_actors::simulate::virtual_engine::{Rules, VirtualEngine, VirtualModel, VirtualParts};
 use lapwing_actors::simulate::{OwnDevice, Tokens};
 use lapwing_engine::config::{chunk_rows_default, permits_default};
@@ -100,7 +100,7 @@ impl On<'_> {
             pages: u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX),
             states: 1,
         };
-        let size = traffic.map_or_else(one, |traffic| traffic.kv(&model.kv));
+        let size = traffic.map_or_else(one, |traffic| traffic.kv(ModelId::default(), &model.kv));
         let with_cache = |mut info: DeviceInfo| {
             info.room = info.room.map(|room| room.with_cache(&model.kv, size));
             info
@@ -122,10 +122,16 @@ impl On<'_> {
         let draft = traffic.filter(|traffic| traffic.drafts());
         let draft = draft.and_then(|traffic| Some((traffic, traffic.draft.as_ref()?)));
         let draft = draft.map(|(traffic, draft)| self.draft(traffic, draft, &tokens));
+        let mut others: Vec<VirtualModel> = draft.transpose()?.into_iter().collect();
+        if let Some(traffic) = traffic {
+            for (number, other) in traffic.others() {
+                others.push(self.other(number, other, traffic)?);
+            }
+        }
         let policy = scenario.policy.make();
         let parts = VirtualParts {
             model: self.model(target)?,
-            draft: draft.transpose()?,
+            others,
             slots: SlotPool::default(),
             policy: policy.map_err(|error| SimulateError::Run { reason: error.to_string() })?,
             sequences_max: traffic.map_or(1, |traffic| traffic.sequences_max),
@@ -157,11 +163,36 @@ impl On<'_> {
             number: DRAFT_MODEL,
             infos,
             strategy: Arc::new(OneDevice { device }),
-            kv: pages(&draft.model.kv, traffic.kv(&draft.model.kv)),
+            kv: pages(&draft.model.kv, traffic.kv(ModelId::default(), &draft.model.kv)),
             context: traffic.draft_context(),
             tokens,
             has_graphs: traffic.rules.has_graphs,
             model: draft.model.clone(),
+        })
+    }
+
+    /// Another model, on its device or by the strategy.
+    fn other(
+        &self,
+        number: ModelId,
+        other: &OtherModel,
+        traffic: &Traffic,
+    ) -> Result<VirtualModel, SimulateError> {
+        let infos = self.devices.infos();
+        let permits = self.scenario.permits.unwrap_or_else(|| permits_default(infos.len()));
+        let strategy: Arc<dyn Strategy> = match other.place(&infos).map_err(fail)? {
+            None => world::strategy(self.scenario, permits)?,
+            Some(device) => Arc::new(OneDevice { device: DeviceId(device) }),
+        };
+        self.model(Placed {
+            number,
+            infos,
+            strategy,
+            kv: pages(&other.model.kv, traffic.kv(number, &other.model.kv)),
+            context: traffic.context(),
+            tokens: &Tokens::default(),
+            has_graphs: traffic.rules.has_graphs,
+            model: other.model.clone(),
         })
     }
 
