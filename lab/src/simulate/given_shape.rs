@@ -146,7 +146,7 @@ mod tests {
         assert!(time("8") > 1.5 * time("4"));
         // The devices of a machine read stored formats: Q8_0 has 8.5 bits, Q4_0 has 4.5.
         let stored = |bits: &str| {
-            let mut scenario = Scenario::new("phone").expect("a preset");
+            let mut scenario = Scenario::new("core-ultra-5-125h").expect("a preset");
             scenario.decode = 4;
             scenario.set("strategy", "gpu-only").expect("a strategy");
             scenario.model = format!("layers=2,dim=1024,ffn=4096,heads=8,vocab=4096{bits}");

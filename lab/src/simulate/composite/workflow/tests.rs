@@ -62,7 +62,7 @@ fn a_request_arrives_when_all_before_it_have_ended() {
 
 #[test]
 fn the_longest_chain_goes_first() {
-    let mut composite = composite("other:5x100+4,first:100+1,last:20+30", "last>first");
+    let mut composite = composite("other:5x100+4,first:100+1,last:20+120", "last>first");
     composite.sequences = 1;
     let plain = composite.run().expect("a run");
     composite.workflow.critical_first = true;
