@@ -90,6 +90,11 @@ impl RoutePolicy for D2lpm {
         }
     }
 
+    fn cached(&mut self, worker: WorkerId, text: &[u32], workers: &Workers, now: Nanos) {
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
+        tree.learn(worker, &blocks(text), now);
+    }
+
     fn hears_evictions(&self) -> bool {
         true
     }

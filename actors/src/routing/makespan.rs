@@ -82,6 +82,11 @@ impl RoutePolicy for MinMakespan {
         }
     }
 
+    fn cached(&mut self, worker: WorkerId, text: &[u32], workers: &Workers, now: Nanos) {
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
+        tree.learn(worker, &blocks(text), now);
+    }
+
     fn hears_evictions(&self) -> bool {
         true
     }

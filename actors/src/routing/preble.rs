@@ -231,6 +231,12 @@ impl RoutePolicy for PrebleE2 {
         }
     }
 
+    fn cached(&mut self, worker: WorkerId, text: &[u32], workers: &Workers, now: Nanos) {
+        let tree = self.tree.get_or_insert_with(|| BlockTree::new(workers.count()));
+        let learned = tree.learn(worker, &blocks(text), now);
+        self.sent.extend(learned.map(|step| SentPrompt { at: now, step, worker }));
+    }
+
     fn hears_evictions(&self) -> bool {
         true
     }

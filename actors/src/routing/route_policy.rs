@@ -61,6 +61,12 @@ pub trait RoutePolicy: Send {
         let _ = (request, now);
     }
 
+    /// The prefix cache of a worker, one of `workers`, has a text, whoever sent it there. Routers that have an index of the caches tell it
+    /// of the prompt that arrives, to policies that hear evictions.
+    fn cached(&mut self, worker: WorkerId, text: &[u32], workers: &Workers, now: Nanos) {
+        let _ = (worker, text, workers, now);
+    }
+
     /// Whether it wants to be told what caches drop.
     fn hears_evictions(&self) -> bool {
         false

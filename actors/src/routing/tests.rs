@@ -275,3 +275,18 @@ fn a_fast_worker_gets_as_much_more_as_it_is_faster() {
     }
     assert_eq!(sent, [20, 20, 10]);
 }
+
+#[test]
+fn a_prompt_follows_what_an_index_of_caches_says() {
+    for policy in ["preble", "d2lpm", "min-makespan"] {
+        let mut router = Router::new(policy, &[1.0; 3]);
+        let ids = prompt(1, 640, (1, 16));
+        router.policy.cached(WorkerId(2), &ids[..640], &router.workers, Nanos(1));
+        assert_eq!(router.send("a", &ids, 2), 2, "{policy}");
+        // Without it, all workers are equal, and the first one is chosen.
+        let other = prompt(2, 640, (2, 16));
+        router.policy.cached(WorkerId(2), &other[..640], &router.workers, Nanos(3));
+        router.policy.evicted(WorkerId(2), &other, 0);
+        assert_ne!(router.send("b", &other, 4), 2, "{policy}");
+    }
+}

@@ -11,6 +11,7 @@ fn prompt() -> impl Strategy<Value = Vec<u64>> {
 #[derive(Clone, Debug)]
 enum Act {
     Insert(u32, Vec<u64>),
+    Learn(u32, Vec<u64>),
     Forget(u32, Vec<u64>, usize),
     Limit(u32, usize),
 }
@@ -18,6 +19,7 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0..WORKERS, prompt()).prop_map(|(worker, blocks)| Act::Insert(worker, blocks)),
+        2 => (0..WORKERS, prompt()).prop_map(|(worker, blocks)| Act::Learn(worker, blocks)),
         2 => (0..WORKERS, prompt(), 0_usize..8).prop_map(|(worker, blocks, kept)| {
             Act::Forget(worker, blocks, kept)
         }),
@@ -39,6 +41,13 @@ fn apply(act: &Act, tree: &mut BlockTree, known: &mut Known, at: u64) {
         Act::Insert(worker, blocks) => {
             tree.insert(WorkerId(*worker), blocks, Nanos(at));
             let firsts = (1..=blocks.len()).map(|end| blocks[..end].to_vec());
+            known[*worker as usize].extend(firsts);
+        }
+        Act::Learn(worker, blocks) => {
+            let firsts = (1..=blocks.len()).map(|end| blocks[..end].to_vec());
+            let is_new = !firsts.clone().all(|text| known[*worker as usize].contains(&text));
+            let learned = tree.learn(WorkerId(*worker), blocks, Nanos(at));
+            assert_eq!(learned.map(|step| step.end), is_new.then_some(blocks.len()));
             known[*worker as usize].extend(firsts);
         }
         Act::Forget(worker, blocks, kept) => {
@@ -131,4 +140,13 @@ fn a_node_is_forgotten_with_those_above_it_that_nobody_used_since() {
     let other = *tree.way(&[1, 2, 4]).last().expect("a node");
     tree.expire(&other, Nanos(20));
     assert_eq!(cached(&tree, &[1, 2, 4]), [0, 0]);
+}
+
+#[test]
+fn a_text_that_is_learned_is_nobodys_prompt() {
+    let (mut tree, now) = (BlockTree::new(1), Nanos(5));
+    tree.insert(WorkerId(0), &[1], now);
+    let learned = tree.learn(WorkerId(0), &[2, 3], now).expect("it is new");
+    assert_eq!(tree.share(&learned, now), 0.0);
+    assert_eq!(tree.share(&tree.way(&[1])[0], now), 1.0);
 }
