@@ -44,7 +44,7 @@ const SHAPES: [Shape; 2] = [
         width: 2880,
         inner: 2880,
         formats: [DType::Mxfp4, DType::Mxfp4],
-        form: ExpertForm::ClampedGated { alpha: 1.702, limit: 7.0 },
+        form: ExpertForm::ClampedGated { alpha: 1.702, gate_limit: 7.0, limit: 7.0, offset: 1.0 },
     },
 ];
 

@@ -147,7 +147,9 @@ impl<'a> Experts<'a> {
             ExpertForm::Plain(curve) => return (self.up, Middle::Curve(curve)),
             ExpertForm::Gated(activation) => Gating::Activation(activation),
             ExpertForm::ReluGated => Gating::Relu,
-            ExpertForm::ClampedGated { alpha, limit } => Gating::Clamped { alpha, limit },
+            ExpertForm::ClampedGated { alpha, gate_limit, limit, offset } => {
+                Gating::Clamped { alpha, gate_limit, limit, offset }
+            }
         };
         match self.gate {
             Some(gate) => (gate, Middle::Gated { gating, up: self.up }),

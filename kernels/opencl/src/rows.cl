@@ -96,20 +96,20 @@ kernel void gated_relu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, i
                ROW(out)[i] = max(ROW(gate)[i], 0.0f) * ROW(up)[i];)
 }
 
-// The gate is at most `limit`, and up is within ± limit.
-#define CLAMPED(g, u) ((g) * SIGMOID(alpha * (g)) * (clamp(u, -limit, limit) + 1.0f))
+// The gate is at most `gate_limit`, and up is within ± limit.
+#define CLAMPED(g, u) ((g) * SIGMOID(alpha * (g)) * (clamp(u, -limit, limit) + offset))
 
 kernel void gated_clamped(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width,
-                          float alpha, float limit)
+                          float alpha, float gate_limit, float limit, float offset)
 {
     EACH_VALUE(
         {
-            const float16 g = min(vload16(0, ROW(gate) + i), limit);
+            const float16 g = min(vload16(0, ROW(gate) + i), gate_limit);
             const float16 u = vload16(0, ROW(up) + i);
             vstore16(CLAMPED(g, u), 0, ROW(out) + i);
         },
         {
-            const float g = min(ROW(gate)[i], limit);
+            const float g = min(ROW(gate)[i], gate_limit);
             const float u = ROW(up)[i];
             ROW(out)[i] = CLAMPED(g, u);
         })

@@ -21,7 +21,7 @@ const FORMATS: [DType; 8] = [
 const FORMS: [ExpertForm; 4] = [
     ExpertForm::Gated(Activation::Silu),
     ExpertForm::ReluGated,
-    ExpertForm::ClampedGated { alpha: 1.702, limit: 0.5 },
+    ExpertForm::ClampedGated { alpha: 1.702, gate_limit: 0.75, limit: 0.5, offset: 1.0 },
     ExpertForm::Plain(Curve::ReluSquared),
 ];
 
@@ -171,7 +171,9 @@ impl Layer {
                 }
                 ExpertForm::Gated(activation) => Some(Gating::Activation(activation)),
                 ExpertForm::ReluGated => Some(Gating::Relu),
-                ExpertForm::ClampedGated { alpha, limit } => Some(Gating::Clamped { alpha, limit }),
+                ExpertForm::ClampedGated { alpha, gate_limit, limit, offset } => {
+                    Some(Gating::Clamped { alpha, gate_limit, limit, offset })
+                }
             };
             if let Some(gating) = gating {
                 cpu::gated(cpu, gating, &gate(), &up, &mut middle);

@@ -14,12 +14,16 @@ pub enum Gating {
     Activation(Activation),
     /// max(gate, 0)·up.
     Relu,
-    /// min(gate, limit)·σ(alpha·min(gate, limit))·(up within ± limit + 1).
+    /// g·σ(alpha·g)·(up within ± limit + offset) for g = min(gate, gate_limit).
     Clamped {
         /// Factor inside the sigmoid.
         alpha: f32,
-        /// Largest gate, and largest magnitude of up.
+        /// Largest gate.
+        gate_limit: f32,
+        /// Largest magnitude of up.
         limit: f32,
+        /// What is added to up.
+        offset: f32,
     },
 }
 
@@ -43,8 +47,8 @@ pub(crate) unsafe fn gated<V: F32x16>(kind: Gating, gate: &[f32], up: &[f32], ou
             Gating::Activation(Gelu) => all::<V, _>(Act::<GeluTanh>::new(), gate, up, out),
             Gating::Activation(Sigma) => all::<V, _>(Act::<Sigmoid>::new(), gate, up, out),
             Gating::Relu => all::<V, _>(Relu, gate, up, out),
-            Gating::Clamped { alpha, limit } => {
-                all::<V, _>(Clamped { alpha, limit }, gate, up, out);
+            Gating::Clamped { alpha, gate_limit, limit, offset } => {
+                all::<V, _>(Clamped { alpha, gate_limit, limit, offset }, gate, up, out);
             }
         }
     }
@@ -136,17 +140,19 @@ impl Gate for Relu {
 #[derive(Clone, Copy)]
 struct Clamped {
     alpha: f32,
+    gate_limit: f32,
     limit: f32,
+    offset: f32,
 }
 
 impl Gate for Clamped {
     #[inline(always)]
     unsafe fn of<V: F32x16>(self, gate: V, up: V) -> V {
-        let Clamped { alpha, limit } = self;
+        let Clamped { alpha, gate_limit, limit, offset } = self;
         // SAFETY: by the caller.
         unsafe {
-            let gate = at_most(gate, limit);
-            let up = V::splat(-limit).max(at_most(up, limit)).add(V::splat(1.0));
+            let gate = at_most(gate, gate_limit);
+            let up = V::splat(-limit).max(at_most(up, limit)).add(V::splat(offset));
             gate.mul(Sigmoid::of(gate.mul(V::splat(alpha)))).mul(up)
         }
     }

@@ -74,12 +74,16 @@ pub enum ExpertForm {
     Gated(Activation),
     /// max(gate, 0)·up.
     ReluGated,
-    /// min(gate, limit)·sigmoid(alpha·min(gate, limit))·(up within ± limit + 1) (gpt-oss).
+    /// g·sigmoid(alpha·g)·(up within ± limit + offset) for g = min(gate, gate_limit).
     ClampedGated {
         /// Factor inside the sigmoid.
         alpha: f32,
-        /// Largest gate, and largest magnitude of up.
+        /// Largest gate.
+        gate_limit: f32,
+        /// Largest magnitude of up.
         limit: f32,
+        /// What is added to up: 1 in gpt-oss.
+        offset: f32,
     },
     /// curve(up).
     Plain(Curve),

@@ -68,10 +68,11 @@ pub fn expert_middle(form: ExpertForm, gate: f64, up: f64) -> f64 {
             let open = if gate < 0.0 { 0.0 } else { gate };
             open * up
         }
-        ExpertForm::ClampedGated { alpha, limit } => {
-            let (alpha, limit) = (f64::from(alpha), f64::from(limit));
-            let gate = gate.min(limit);
-            gate * sigmoid(alpha * gate) * (up.clamp(-limit, limit) + 1.0)
+        ExpertForm::ClampedGated { alpha, gate_limit, limit, offset } => {
+            let [alpha, gate_limit, limit, offset] =
+                [alpha, gate_limit, limit, offset].map(f64::from);
+            let gate = gate.min(gate_limit);
+            gate * sigmoid(alpha * gate) * (up.clamp(-limit, limit) + offset)
         }
         ExpertForm::Plain(kind) => curve(kind, up),
     }

@@ -20,7 +20,7 @@ const BESIDE: [usize; 2] = [3, 2];
 const FORMS: [ExpertForm; 5] = [
     ExpertForm::Gated(Activation::Silu),
     ExpertForm::ReluGated,
-    ExpertForm::ClampedGated { alpha: 1.702, limit: 0.5 },
+    ExpertForm::ClampedGated { alpha: 1.702, gate_limit: 0.75, limit: 0.5, offset: 1.0 },
     ExpertForm::Plain(Curve::ReluSquared),
     ExpertForm::Gated(Activation::GeluTanh),
 ];

@@ -167,7 +167,7 @@ fn ops_on_rows_do_not_race() {
         ["add", "mul", "gated_silu", "gated_gelu", "gated_sigmoid", "gated_relu", "gated_clamped"];
     let elementwise = elementwise.map(|name| {
         let mut launch = plain(name, 3);
-        let numbers = if name == "gated_clamped" { &[1.7, 7.0][..] } else { &[] };
+        let numbers = if name == "gated_clamped" { &[1.7, 7.0, 7.0, 1.0][..] } else { &[] };
         launch.args.extend(numbers.iter().copied().map(Float));
         launch
     });

@@ -173,8 +173,9 @@ impl Kernels {
                 self.gated(&Gated { activation, gate, up, rows: slots, width: inner, out: up })?;
             }
             ExpertForm::ReluGated => self.elementwise("gated_relu", both, [slots, inner], &[])?,
-            ExpertForm::ClampedGated { alpha, limit } => {
-                self.elementwise("gated_clamped", both, [slots, inner], &[alpha, limit])?;
+            ExpertForm::ClampedGated { alpha, gate_limit, limit, offset } => {
+                let numbers = [alpha, gate_limit, limit, offset];
+                self.elementwise("gated_clamped", both, [slots, inner], &numbers)?;
             }
             ExpertForm::Plain(curve) => {
                 self.curve(&Curved { curve, x: up, rows: slots, width: inner, out: up })?;

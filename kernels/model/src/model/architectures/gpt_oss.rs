@@ -16,7 +16,8 @@ impl Decoder for GptOss {
         config.rope_pairs = RopePairs::Halves;
         config.sinks = SinkLayers::All;
         keys.windows(config, Windows { period: 2, default: None })?;
-        let form = ExpertForm::ClampedGated { alpha: 1.702, limit: 7.0 };
+        let form =
+            ExpertForm::ClampedGated { alpha: 1.702, gate_limit: 7.0, limit: 7.0, offset: 1.0 };
         let score = RouterScore::ChosenSoftmax;
         let is_normalised = false;
         keys.experts(config, ExpertsForm { score, is_normalised, form, ..ExpertsForm::PLAIN })

@@ -104,9 +104,12 @@ fn roots_of_softplus_are_scores() {
 
 #[test]
 fn gates_of_each_form_are_as_written() {
-    let clamped = ExpertForm::ClampedGated { alpha: 1.5, limit: 2.0 };
+    let clamped = ExpertForm::ClampedGated { alpha: 1.5, gate_limit: 2.0, limit: 2.0, offset: 1.0 };
     close(expert_middle(clamped, 9.0, -9.0), 2.0 * sigmoid(3.0) * (-2.0 + 1.0));
     close(expert_middle(clamped, -9.0, 1.0), -9.0 * sigmoid(-13.5) * 2.0);
+    let bounded = ExpertForm::ClampedGated { alpha: 1.0, gate_limit: 3.0, limit: 0.5, offset: 0.0 };
+    close(expert_middle(bounded, 4.0, -9.0), 3.0 * sigmoid(3.0) * -0.5);
+    close(expert_middle(bounded, -4.0, 0.25), -4.0 * sigmoid(-4.0) * 0.25);
     close(expert_middle(ExpertForm::ReluGated, -1.0, 3.0), 0.0);
     close(expert_middle(ExpertForm::ReluGated, 2.0, 3.0), 6.0);
     close(expert_middle(ExpertForm::Gated(Activation::Silu), 2.0, 3.0), 6.0 * sigmoid(2.0));

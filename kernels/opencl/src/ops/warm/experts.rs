@@ -44,7 +44,7 @@ impl Kernels {
         self.mix(&Mix { made, route, rows, width, used, is_weighted: true, out })?;
         let views = [view(x), view(x), view(y)];
         self.elementwise("gated_relu", views, [rows, width], &[])?;
-        self.elementwise("gated_clamped", views, [rows, width], &[1.0, 1.0])
+        self.elementwise("gated_clamped", views, [rows, width], &[1.0; 4])
     }
 
     /// Launches the kernels for products of experts with weights of a format, and those for sorted rows.
