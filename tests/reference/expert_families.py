@@ -1,5 +1,9 @@
 """The models of families.py that have mixtures of experts, and the list of all models."""
 
+import re
+
+import numpy as np
+
 from family_list import (ALL_ROTATED, BIAS, GEMMA_4, GEMMA_4_CHANGES, HEAD_16, NO_WINDOWS, OTHER_BASE, OUTPUT, PARTIAL, PROPORTIONAL,
                          QKV_BIAS, TWO_WINDOWS, UNSCALED, YARN, Family)
 from family_list import FAMILIES as DENSE
@@ -31,6 +35,34 @@ def predictor(layer: int) -> dict:
 def split_gates(layer: int) -> dict:
     """The gates of the experts of a layer, and what they gate, in a tensor each."""
     return {f"blk.{layer}.ffn_{part}_exps.weight": [32, 12, 8] for part in ("gate", "up")}
+
+
+def predictor_of_step(layer: int) -> dict:
+    """The tensors of a block of Step 3.5 that predicts a second token, of width 32, 4 heads of 8 on 2, 8 experts of 12."""
+    norms = {"attn_norm": [32], "ffn_norm": [32], "attn_q_norm": [8], "attn_k_norm": [8], "nextn.enorm": [32], "nextn.hnorm": [32],
+             "nextn.shared_head_norm": [32]}
+    matrices = {"attn_q": [32, 32], "attn_k": [32, 16], "attn_v": [32, 16], "attn_gate": [32, 4], "attn_output": [32, 32],
+                "ffn_gate": [32, 48], "ffn_up": [32, 48], "ffn_down": [48, 32], "nextn.eh_proj": [64, 32],
+                "nextn.shared_head_head": [32, 128]}
+    return {f"blk.{layer}.{name}.weight": shape for name, shape in {**norms, **matrices}.items()}
+
+
+def with_wider_experts(keys: dict, tensors: dict) -> tuple[dict, dict]:
+    """A Qwen 3 whose experts also have the inner values of the small experts that GroveMoE adds to those of each group: as its authors
+    compute it, these read the same rows and have the same weights."""
+    group, scale = keys["experts_per_group"], keys["expert_group_scale"]
+    out = {}
+    for name, values in tensors.items():
+        if "chexps" in name:
+            continue
+        match = re.match(r"(blk\.\d+\.ffn_(gate|up|down))_exps(\.weight)", name)
+        if match:
+            small = np.repeat(tensors[f"{match[1]}_chexps{match[3]}"], group, 0)
+            is_down = match[2] == "down"
+            values = np.concatenate([values, small * np.float32(scale) if is_down else small], 2 if is_down else 1)
+        out[name] = values
+    inner = keys["expert_feed_forward_length"] + keys["expert_chunk_feed_forward_length"]
+    return {**keys, "expert_feed_forward_length": inner}, out
 
 
 FIRST = [
@@ -165,6 +197,45 @@ SECOND = [
                "attention.value_length": 8, "attention.value_scale": 0.5},
            without=(r"blk\.0\.(ffn_gate_inp|exp_probs|ffn_.*_exps|attn_sinks)", r"blk\.[12]\.ffn_(gate|up|down)\."),
            changes={**MORE_USED, **NO_WINDOWS, **OTHER_BASE, **ALL_ROTATED, "no factor": {"attention.value_scale": 1.0}}),
+    Family("step35", "step35", "gates of heads, norms of heads, windows of 8 by a list, with more heads and a base of their own, half of "
+           "the dimensions rotate in layers without, which divide frequencies by factors; sigmoids, an expert of all rows, bounds of gates "
+           "in some layers, a dense layer; a predictor is left out", {
+               **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 5, "nextn_predict_layers": 1, "attention.head_count": [4, 6, 6, 4, 4],
+               "attention.head_count_kv": [2, 3, 3, 2, 2], "attention.sliding_window_pattern": [False, True, True, False, False],
+               "attention.key_length": 8, "attention.value_length": 8, "rope.dimension_count": 8, "rope.freq_base": 500.0,
+               "rope.freq_base_swa": 100.0, "expert_shared_feed_forward_length": 24, "swiglu_clamp_exp": [0.0, 0.5, 0.0, 0.75, 0.0],
+               "swiglu_clamp_shexp": [0.5, 0.0, 0.75, 0.5, 0.0]}, bare=True, kept=("^rope_freqs",), more=predictor_of_step(4),
+           without=(r"blk\.0\.(ffn_gate_inp|exp_probs|ffn_.*_(exps|shexp))", r"blk\.[123]\.ffn_(gate|up|down)\."),
+           asked={"block_count": 4, "nextn_predict_layers": None, "attention.head_count": [4, 6, 6, 4],
+                  "attention.head_count_kv": [2, 3, 3, 2], "attention.sliding_window_pattern": [False, True, True, False],
+                  "swiglu_clamp_exp": None, "swiglu_clamp_shexp": None}, unread=("^nextn",),
+           changes={**OTHER_WEIGHTS, **NO_WINDOWS, **OTHER_BASE,
+                    "no bounds of experts": {"swiglu_clamp_exp": None}, "no other bounds": {"swiglu_clamp_shexp": None}}),
+    Family("step35-plain", "step35", "the same without gates, norms of heads and bounds, with joined queries, keys and values", {
+        **STATED, **TWO_WINDOWS, "attention.sliding_window_pattern": [True, False], "rope.dimension_count": 8,
+        "expert_shared_feed_forward_length": 24}, bare=True, joined=True,
+           without=("attn_gate", "attn_[qk]_norm", r"ffn_(gate|up|down)\."), changes={**MORE_USED, **NO_WINDOWS, "fewer dimensions rotate": {"rope.dimension_count": 4}}),
+    Family("laguna", "laguna", "gates of heads by softplus, norms of heads, windows of 8 on all but each fourth layer from the first, "
+           "with more heads, a base of their own and rotation of all dimensions, which YaRN does not stretch; sigmoids, an expert of all "
+           "rows, a dense layer", {
+               **STATED, **ONE_DENSE, **TWO_WINDOWS, **YARN, "rope.scaling.original_context_length": 64, "block_count": 5,
+               "attention.head_count": [4, 6, 6, 6, 4], "attention.key_length": 8, "attention.value_length": 8,
+               "rope.dimension_count": 4, "rope.dimension_count_swa": 8, "rope.freq_base": 500.0, "rope.freq_base_swa": 100.0,
+               "expert_shared_feed_forward_length": 40}, bare=True,
+           changes={**OTHER_WEIGHTS, **NO_WINDOWS, **OTHER_BASE, "no YaRN": {"rope.scaling.type": "none"},
+                    "fewer dimensions rotate": {"rope.dimension_count_swa": 4}, **ALL_ROTATED}),
+    Family("laguna-values", "laguna", "a gate for each value, without windows; tied", {
+        **STATED, **ONE_DENSE, **PARTIAL, "expert_shared_feed_forward_length": 40}, bare=True, without=(OUTPUT,),
+           more={f"blk.{layer}.attn_gate.weight": [32, 32] for layer in range(2)}, changes={**OTHER_WEIGHTS, **ALL_ROTATED}),
+    Family("grovemoe", "grovemoe", "a softmax, normalised; norms of heads; small experts that neighbours share, added with a factor. As "
+           "llama.cpp computes these otherwise than the authors, its numbers are those of a qwen3moe whose experts include them", {
+               **OWN_WIDTH, **HEAD_16, "expert_chunk_feed_forward_length": 4, "experts_per_group": 2, "expert_group_scale": 0.75},
+           bare=True, equal=with_wider_experts, equal_arch="qwen3moe",
+           changes={**MORE_USED, "no small experts": {"expert_group_scale": 0.0}}),
+    Family("maple", "maple", "norms of heads, windows of 8 by a list, of which only those rotate, a softmax, bounds of gates", {
+        **OWN_WIDTH, **TWO_WINDOWS, **PARTIAL, "block_count": 3, "attention.sliding_window_pattern": [True, False, True],
+        "rope.freq_base": 500.0, "rope.freq_base_swa": 100.0, "swiglu_clamp_exp": [0.5, 0.75, 0.0]}, bare=True,
+           changes={**MORE_USED, **NO_WINDOWS, **OTHER_BASE, **ALL_ROTATED, "no bounds": {"swiglu_clamp_exp": [0.0, 0.0, 0.0]}}),
     Family("mistral4", "mistral4", "as deepseek2, with scores that grow with the position, and YaRN as in mistral3; 72 tokens", {
         **STATED, **ONE_DENSE, **YARN, "rope.scaling.original_context_length": 64, "rope.scaling.yarn_log_multiplier": 0.05,
         "attention.head_count_kv": 1, "attention.q_lora_rank": 24, "attention.kv_lora_rank": 16,

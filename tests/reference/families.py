@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import gguf
@@ -30,7 +30,7 @@ POSITIONS = {40: [0, 7, 8, 23, 39], 72: [0, 7, 8, 31, 32, 63, 64, 71]}
 OPTIONAL = [r"\.(input_)?scale$", r"^cls\.", r"^output\.bias$", r"attn_(q|k|v|output)\.bias$", r"attn_[qk]_norm\.bias$",
             r"ffn_(gate|up|down)\.bias$", r"ffn\.act\.scales$", r"^rope_f"]
 # Architectures that llama.cpp's saver does not write.
-UNSAVED = {"apertus", "bitnet", "gemma3n"}
+UNSAVED = {"apertus", "bitnet", "gemma3n", "step35"}
 BASE = {
     "context_length": 256,
     "embedding_length": 32,
@@ -219,8 +219,13 @@ class Experiment:
         removed = {f"{self.family.arch}.{key}" for key, value in changed.items() if value is None}
         saved = [field for field in self.saved if field.name not in removed]
         write_gguf(path, self.family, saved, own_keys(self.family, **changed), tensors)
+        if self.family.equal:
+            keys, tensors = self.family.equal({**self.family.keys, **changed}, tensors)
+            equal = replace(self.family, arch=self.family.equal_arch, keys=keys)
+            write_gguf(path.with_suffix(".equal"), equal, [], own_keys(equal), tensors)
 
     def logits(self, path: Path, setting: str) -> np.ndarray:
+        path = path.with_suffix(".equal") if self.family.equal else path
         options = ["--micro-batch", str(self.family.micro_batch), *SETTINGS[setting]]
         return self.tools.logits(path, self.ids, self.positions, options)
 

@@ -1,5 +1,6 @@
 """The models of families.py: what each one's file states and has, and what must move its logits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 OUTPUT = r"^output\.weight"
@@ -31,6 +32,8 @@ class Family:
     vocabulary: int = 128
     seed: int = 0  # another one has other random values
     changes: dict = field(default_factory=dict)  # what must move the logits: other values of keys
+    equal: Callable | None = None  # of keys and tensors: those of a model that is the same, which llama.cpp computes in its place
+    equal_arch: str = ""  # the architecture of that one
 
 
 HEAD_16 = {"attention.key_length": 16, "attention.value_length": 16}

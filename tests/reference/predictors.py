@@ -19,7 +19,7 @@ import numpy as np
 from copies import finish, with_a_layer_more
 
 HERE = Path(__file__).parent
-STORED = ["qwen35-mtp", "glm4moe"]
+STORED = ["qwen35-mtp", "glm4moe", "bailingmoe3", "step35"]
 # What the predictor has of its own beside its layer, its norms and its projection.
 MADE = {"qwen35moe": [], "qwen3next-split": ["shared_head_norm", "shared_head_head"],
         "deepseek2": ["shared_head_norm", "embed_tokens"]}

@@ -23,6 +23,24 @@ def predictor(layer: int) -> dict:
     return {f"blk.{layer}.{name}.weight": shape for name, shape in {**norms, **matrices}.items()}
 
 
+LING = {**EXPERTS, "ssm.conv_kernel": 4, "kda.head_dim": 20, "kda.gate_lower_bound": -5.0, "attention.kv_lora_rank": 16,
+        "attention.key_length": 20, "attention.value_length": 16, "attention.key_length_mla": 12, "attention.value_length_mla": 8,
+        "rope.dimension_count": 4, "expert_shared_count": 1, "expert_shared_feed_forward_length": 40, "leading_dense_block_count": 1,
+        "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5}
+
+
+def predictor_of_ling(layer: int) -> dict:
+    """The tensors of a block of Ling 3 that predicts a second token, of width 32, 4 heads of 12, latent rows of 24 and 16, 8 experts of 12."""
+    norms = {"attn_norm": [32], "attn_q_a_norm": [24], "attn_kv_a_norm": [16], "ffn_norm": [32], "nextn.enorm": [32], "nextn.hnorm": [32],
+             "layer_output_norm": [32]}
+    matrices = {"attn_q_a": [32, 24], "attn_q_b": [24, 48], "attn_kv_a_mqa": [32, 20], "attn_k_b": [8, 16, 4], "attn_v_b": [16, 8, 4],
+                "attn_gate": [32, 4], "attn_output": [32, 32], "ffn_gate_inp": [32, 8], "ffn_gate_exps": [32, 12, 8],
+                "ffn_up_exps": [32, 12, 8], "ffn_down_exps": [12, 32, 8], "ffn_gate_shexp": [32, 40], "ffn_up_shexp": [32, 40],
+                "ffn_down_shexp": [40, 32], "nextn.eh_proj": [64, 32]}
+    shapes = {f"{name}.weight": shape for name, shape in {**norms, **matrices}.items()}
+    return {f"blk.{layer}.{name}": shape for name, shape in {**shapes, "exp_probs_b.bias": [8]}.items()}
+
+
 RECURRENT = [
     Family("qwen35", "qwen35", "gated delta nets on three of four layers, whose six heads have the keys of two by turns; attention with "
            "gates beside queries, norms of heads, half of the dimensions rotate", {
@@ -80,4 +98,21 @@ RECURRENT = [
                "attention.key_length_mla": 12, "attention.value_length_mla": 8, "rope.dimension_count": 4, "expert_shared_count": 2,
                "leading_dense_block_count": 1, "expert_gating_func": 2, "expert_weights_scale": 2.5}, bare=True,
            changes={**MORE_USED, "no scale": {"expert_weights_scale": 1.0}, "softmax": {"expert_gating_func": 1}}, **STATES),
+    Family("bailingmoe3", "bailingmoe3", "delta nets whose states fade by channel as far as a bound; absorbed latent attention with gates of "
+           "heads and latent queries in layer 1 of 4; sigmoids of 2 of 4 groups, an expert of all rows, bounds of gates in some layers, a "
+           "dense layer; a predictor is left out", {
+               **LING, "block_count": 5, "nextn_predict_layers": 1, "attention.head_count_kv": [0, 1, 0, 0, 1],
+               "attention.q_lora_rank": 24, "expert_group_count": 4, "expert_group_used_count": 2,
+               "swiglu_clamp_exp": [0.0, 0.5, 0.0, 0.75, 0.0], "swiglu_clamp_shexp": [0.5, 0.0, 0.75, 0.5, 0.0]}, bare=True,
+           more=predictor_of_ling(4), unread=(r"^nextn", "layer_output_norm"),
+           asked={"block_count": 4, "nextn_predict_layers": None, "attention.head_count_kv": [0, 1, 0, 0], "swiglu_clamp_exp": None,
+                  "swiglu_clamp_shexp": None},
+           changes={**MORE_USED, "no scale": {"expert_weights_scale": 1.0}, "softmax": {"expert_gating_func": 1},
+                    "not normalised": {"expert_weights_norm": False}, "other bound of states": {"kda.gate_lower_bound": -1.0},
+                    "all groups": {"expert_group_count": 1, "expert_group_used_count": 1},
+                    "no bounds of experts": {"swiglu_clamp_exp": None}, "no other bounds": {"swiglu_clamp_shexp": None}}, **STATES),
+    Family("bailingmoe3-vl", "bailingmoe3", "the same with queries that are not latent, sections of rotary dimensions, which rotate in "
+           "halves, all groups and no bounds of gates; tied", {
+               **LING, "block_count": 3, "attention.head_count_kv": [0, 0, 1], "rope.dimension_sections": [1, 1, 0, 0]}, bare=True,
+           without=(OUTPUT,), changes={**MORE_USED, "neighbours rotate": {"rope.dimension_sections": None}}, **STATES),
 ]

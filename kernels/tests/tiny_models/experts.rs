@@ -1,8 +1,9 @@
 //! Keys of mixtures of experts, and of architectures that have them.
 
-use super::Tiny;
 use super::names::names;
 use super::variants::Variant;
+use super::{Tiny, ids, logits, reference};
+use lapwing_kernels::cpu::{Activations, Cpu, Isa};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::model::{LayerAttention, Model};
 use lapwing_kernels::op::Op;
@@ -42,6 +43,50 @@ fn keys_of_experts_that_cannot_be_are_refused_by_name() {
         let key = format!("bailingmoe2.{key}");
         let error = Variant::of("bailingmoe2.gguf").key(&key, value).error().to_string();
         assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_bounds_and_groups_that_cannot_be_are_refused_by_name() {
+    let limits = |least: f32| -> MetaValue { vec![0.0, least, 0.0, 0.75, 0.0].into() };
+    let rows: [(&str, &str, MetaValue); 11] = [
+        ("step35", "swiglu_clamp_exp", limits(0.25)),
+        ("step35", "swiglu_clamp_exp", vec![0.5_f32; 4].into()),
+        ("step35", "swiglu_clamp_shexp", limits(-1.0)),
+        ("step35", "rope.dimension_count", 6_u32.into()),
+        ("step35", "rope.dimension_count_swa", 10_u32.into()),
+        ("bailingmoe3", "kda.gate_lower_bound", 0.5_f32.into()),
+        ("bailingmoe3", "kda.safe_gate", false.into()),
+        ("grovemoe", "experts_per_group", 3_u32.into()),
+        ("grovemoe", "expert_group_scale", f32::INFINITY.into()),
+        ("maple", "swiglu_clamp_exp", 0.25_f32.into()),
+        ("llama", "swiglu_clamp_shexp", 7.0_f32.into()),
+    ];
+    for (name, key, value) in rows {
+        let key = format!("{name}.{key}");
+        let error = Variant::of(&format!("{name}.gguf")).key(&key, value).error().to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+/// A bound that is larger than everything changes no more than rounding does, and a single one is that of all layers.
+#[test]
+fn bounds_of_gates_bound_what_is_beyond_them_only() {
+    let cpu = || Cpu::new(2, Isa::best()).with_activations(Activations::F32);
+    for (name, key) in [("step35", "swiglu_clamp_exp"), ("step35", "swiglu_clamp_shexp")] {
+        let ids = ids(&reference(name));
+        let with = |value: MetaValue| {
+            let file = Variant::of(&format!("{name}.gguf")).key(&format!("{name}.{key}"), value);
+            logits(&file.write(), &ids, 40, cpu())
+        };
+        let none = with(vec![0.0_f32; 5].into());
+        let near = |a: &[Vec<f32>], b: &[Vec<f32>]| {
+            let pairs = a.iter().flatten().zip(b.iter().flatten());
+            pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+        };
+        assert!(near(&none, &with(1e5_f32.into())) < 1e-4, "{key}");
+        assert!(near(&none, &with(0.5_f32.into())) > 0.1, "{key}");
+        assert_eq!(with(0.5_f32.into()), with(vec![0.5_f32; 5].into()), "{key}");
     }
 }
 

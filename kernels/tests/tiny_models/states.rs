@@ -13,8 +13,8 @@ use lapwing_kernels::kv::{KvLayout, PageIds, StateLayout};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::part::Part;
 
-const MODELS: [&str; 6] =
-    ["lfm2", "lfm2-windows", "qwen35", "granitehybrid", "falcon-h1", "mamba2"];
+const MODELS: [&str; 7] =
+    ["lfm2", "lfm2-windows", "qwen35", "granitehybrid", "falcon-h1", "mamba2", "bailingmoe3"];
 
 /// Runs a batch and returns its logits.
 fn logits(device: &mut CpuDevice, graph: &Graph, batch: &Batch) -> Vec<Vec<f32>> {

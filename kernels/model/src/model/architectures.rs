@@ -10,6 +10,7 @@ mod arctic;
 mod baichuan;
 mod bailingmoe;
 mod bailingmoe2;
+mod bailingmoe3;
 mod bert;
 mod bitnet;
 mod bloom;
@@ -49,6 +50,7 @@ mod granite_swa;
 mod granitehybrid;
 mod granitemoe;
 mod grok;
+mod grovemoe;
 mod hrm_text;
 mod hunyuan_dense;
 mod hunyuan_moe;
@@ -60,12 +62,14 @@ mod jais2;
 mod jina_bert_v2;
 mod jina_bert_v3;
 mod kimi_linear;
+mod laguna;
 mod lfm2;
 mod lfm2moe;
 mod llama;
 mod llama4;
 mod maincoder;
 mod mamba2;
+mod maple;
 mod mellum;
 mod mimo2;
 mod minicpm;
@@ -115,11 +119,12 @@ mod spark2_5;
 mod stablelm;
 mod starcoder;
 mod starcoder2;
+mod step35;
 mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 114] = [
+const TABLE: [Architecture; 119] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -225,6 +230,11 @@ const TABLE: [Architecture; 114] = [
     cohere2moe::ARCHITECTURE,
     mellum::ARCHITECTURE,
     hy_v3::ARCHITECTURE,
+    step35::ARCHITECTURE,
+    laguna::ARCHITECTURE,
+    grovemoe::ARCHITECTURE,
+    bailingmoe3::ARCHITECTURE,
+    maple::ARCHITECTURE,
     bert::ARCHITECTURE,
     nomic_bert::ARCHITECTURE,
     nomic_bert_moe::ARCHITECTURE,

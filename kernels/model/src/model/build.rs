@@ -11,6 +11,7 @@ mod head_rows;
 mod latent;
 mod layer;
 mod layer_inputs;
+mod limits;
 mod normed_attention;
 mod norms;
 mod predictor;
@@ -22,7 +23,7 @@ mod weights;
 
 use std::collections::HashSet;
 
-pub(super) use gate::AttentionGate;
+pub(super) use gate::{AttentionGate, GateCurve};
 pub(super) use layer::{FeedForward, LayerForm, Order};
 pub(super) use norms::{Norms, QkNorm};
 pub(super) use streams::STREAMS;

@@ -35,6 +35,8 @@ pub struct ModelConfig {
     pub states: Vec<Vec<usize>>,
     /// Sizes of the ops with states, if they are not those of gated convolutions.
     pub recurrent: Option<RecurrentSizes>,
+    /// Least logarithm of the factors by which states fade by channel, if they are bounded.
+    pub least_decay: Option<f32>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Mixtures of experts, if layers may have them in place of a feed-forward block.
@@ -56,6 +58,9 @@ pub struct ModelConfig {
     /// How many standard deviations above their mean the values of each layer's gate must be to count, if the gate is sparse; empty
     /// where no layer's is.
     pub sparse_gates: Vec<Option<f32>>,
+    /// What is the most that the gate of a feed-forward block or shared expert makes, and the largest magnitude of what it gates, by
+    /// blocks of the file; empty where nothing is bounded.
+    pub gate_limits: Vec<Option<f32>>,
     /// Whether attention and the feed-forward block read the same, where a file says so.
     pub is_parallel: bool,
     /// Factor on embeddings.
@@ -76,6 +81,8 @@ pub struct ModelConfig {
     pub rope_base_window: f32,
     /// Rotary scaling of the layers with full attention.
     pub rope_scaling: RopeScaling,
+    /// Pairs for which the file may have factors, if those are more than rotate in layers that use them: these use the first.
+    pub rope_factors: Option<usize>,
     /// Whether the rotary embedding of the sliding-window layers is scaled and has factors, as that of the others.
     pub window_rope_is_scaled: bool,
     /// Sliding window, in tokens, if any layer has one.
@@ -184,6 +191,7 @@ impl ModelConfig {
             latent: None,
             states: vec![Vec::new(); layers],
             recurrent: None,
+            least_decay: None,
             experts: None,
             ffn_widths: keys.ffn_widths(layers)?,
             layer_input_width: 0,
@@ -196,6 +204,7 @@ impl ModelConfig {
             activation: Activation::Silu,
             xielu: Vec::new(),
             sparse_gates: Vec::new(),
+            gate_limits: Vec::new(),
             is_parallel: false,
             embedding_scale: 1.0,
             residual_scale: 1.0,
@@ -205,6 +214,7 @@ impl ModelConfig {
             rope_base,
             rope_base_window: keys.rope_base("rope.freq_base_swa")?.unwrap_or(rope_base),
             rope_scaling: keys.rope_scaling(context)?,
+            rope_factors: None,
             window_rope_is_scaled: true,
             window: None,
             windowed: vec![false; layers],

@@ -20,10 +20,30 @@ pub struct ExpertsConfig {
     pub scale: f32,
     /// The middle of an expert.
     pub form: ExpertForm,
+    /// The same with bounds, by blocks of the file; empty, or `None` for a block, where nothing is bounded.
+    pub bounded_forms: Vec<Option<ExpertForm>>,
+    /// Small experts that groups of neighbours share.
+    pub adjugates: Option<AdjugateExperts>,
     /// Whether weights multiply what an expert reads, instead of what it makes.
     pub weighs_input: bool,
     /// The expert of all rows.
     pub shared: SharedExpert,
+}
+
+impl ExpertsConfig {
+    /// The middle of the experts of a block of the file.
+    pub fn form_of(&self, block: usize) -> ExpertForm {
+        self.bounded_forms.get(block).copied().flatten().unwrap_or(self.form)
+    }
+}
+
+/// Small experts, each of which is chosen with any expert of a group of neighbours, has its weight, and reads the same (Grove MoE, 2025).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdjugateExperts {
+    /// Experts of a group.
+    pub group: usize,
+    /// Factor on what they make together.
+    pub scale: f32,
 }
 
 /// The expert that all rows have beside the chosen ones.

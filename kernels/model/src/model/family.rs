@@ -39,10 +39,15 @@ pub(super) trait Decoder: Sync {
         false
     }
 
-    /// Whether layers behind those of the model, which predict further tokens, are layers of its own kind that read the hidden states
-    /// after the last norm ([`Builder::predictor`]).
+    /// Whether layers behind those of the model, which predict further tokens, are layers of its own kind that read its hidden states
+    /// ([`Builder::predictor`]).
     fn has_predictors(&self) -> bool {
         false
+    }
+
+    /// Whether these read the hidden states after the last norm, and pass on their own after theirs; otherwise both before the norm.
+    fn passes_on_normed(&self) -> bool {
+        true
     }
 
     /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.

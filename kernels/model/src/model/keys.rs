@@ -2,12 +2,14 @@
 
 mod experts;
 mod layers;
+mod limits;
 mod recurrent;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 
 pub(super) use experts::ExpertsForm;
+pub(super) use limits::ExpertLimits;
 
 use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;

@@ -8,7 +8,7 @@ use crate::weights::Value;
 
 /// Keys that change nothing when they are 0, false, or a list of those. A name that ends in a dot stands for all keys
 /// that begin so.
-const OFF: [&str; 47] = [
+const OFF: [&str; 48] = [
     "activation.",
     "adapters.",
     "attention.clamp_kqv",
@@ -52,6 +52,7 @@ const OFF: [&str; 47] = [
     "rope.scaling.yarn_log_multiplier",
     "ssm.",
     "swiglu_clamp_exp",
+    "swiglu_clamp_shexp",
     "swin_norm",
     "token_shift_count",
     "use_parallel_residual",

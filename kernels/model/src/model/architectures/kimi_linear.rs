@@ -22,11 +22,20 @@ impl Decoder for KimiLinear {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        if !b.config.has_state(b.layer_number()) {
-            return b.latent_layer(x, LayerForm::PLAIN);
-        }
-        let normed = b.norm("attn_norm", x)?;
-        let mixed = b.channel_delta_net(normed)?;
-        b.after_attention([x, normed, mixed], LayerForm::PLAIN)
+        layer(b, x, LayerForm::PLAIN)
     }
+}
+
+/// The current layer: of that form with latent attention, or with a delta net.
+pub(super) fn layer(
+    b: &mut Builder<'_>,
+    x: ValueId,
+    form: LayerForm,
+) -> Result<ValueId, ModelError> {
+    if !b.config.has_state(b.layer_number()) {
+        return b.latent_layer(x, form);
+    }
+    let normed = b.norm("attn_norm", x)?;
+    let mixed = b.channel_delta_net(normed)?;
+    b.after_attention([x, normed, mixed], form)
 }

@@ -2,7 +2,7 @@
 
 use super::super::build::{AttentionGate, Builder, LayerForm};
 use super::super::keys::Keys;
-use super::super::{LayerHeads, ModelConfig, ModelError};
+use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;
 use crate::op::{Activation, RopePairs};
@@ -16,12 +16,7 @@ impl Decoder for Spark25 {
         config.activation = Activation::GeluTanh;
         config.rope_pairs = RopePairs::Halves;
         keys.listed_windows(config)?;
-        let LayerHeads { kv, rope_dims, .. } = config.heads[0];
-        let dims = keys.rope_dims("rope.dimension_count_swa", kv.key_dim, rope_dims)?;
-        for (heads, windowed) in config.heads.iter_mut().zip(&config.windowed) {
-            heads.rope_dims = if *windowed { dims } else { rope_dims };
-        }
-        Ok(())
+        keys.rope_dims_of_windows(config, config.heads[0].rope_dims)
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {

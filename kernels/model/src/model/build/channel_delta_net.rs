@@ -7,7 +7,8 @@ use crate::graph::ValueId;
 use crate::op::{Activation, Curve, LinearAttentionOp, Op, StateRule};
 
 impl Builder<'_> {
-    /// A delta net with convolutions of queries, keys and values apart, factors and gates by way of short rows, and a norm of each head.
+    /// A delta net with convolutions of queries, keys and values apart, and a norm of each head. Factors and gates are products, or two each
+    /// with a short row between them where the file has the second.
     pub(crate) fn channel_delta_net(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let sizes = self.recurrent();
         let (heads, width) = (sizes.heads, sizes.value_width());
@@ -28,24 +29,41 @@ impl Builder<'_> {
         let op = Op::LinearAttention(Box::new(op));
         let read = self.push(op, &[q, k, v, keep, rate], width, "delta_net");
         let normed = self.norm_of_values(read)?;
-        let short = self.linear("ssm_g_a", x, sizes.value_dim)?;
-        let gate = self.linear("ssm_g_b", short, width)?;
+        let gate = match self.has("ssm_g_b.weight") {
+            true => {
+                let short = self.linear("ssm_g_a", x, sizes.value_dim)?;
+                self.linear("ssm_g_b", short, width)?
+            }
+            false => self.linear("ssm_g_a", x, width)?,
+        };
         let gated = Op::Gated(Activation::Sigmoid);
         let gated = self.push(gated, &[gate, normed], width, "ssm_gated");
         self.linear("attn_output", gated, self.config.width)
     }
 
-    /// What stays of each row of a state.
+    /// What stays of each row of a state: exp(a·softplus(x)), or with a least logarithm exp(least·σ(a·x)).
     fn kept_by_channel(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let RecurrentSizes { heads, key_dim, .. } = self.recurrent();
         let width = heads * key_dim;
-        let short = self.linear("ssm_f_a", x, key_dim)?;
-        let weight = self.matrix(&self.name("ssm_f_b.weight"), width, key_dim)?;
+        let (role, x) = match self.has("ssm_f_b.weight") {
+            true => ("ssm_f_b", self.linear("ssm_f_a", x, key_dim)?),
+            false => ("ssm_f_a", x),
+        };
+        let cols = self.graph.value(x).width;
+        let weight = self.matrix(&self.name(&format!("{role}.weight")), width, cols)?;
         let bias = Some(self.vector(&self.name("ssm_dt.bias"), width)?);
-        let product = Product { weight, bias, width, role: "ssm_f_b" };
-        let decay = self.product("ssm_f_b", short, product)?;
-        let decay = self.curve(Curve::Softplus, decay, "delta_softplus");
-        let decay = self.scaled_heads("ssm_a", decay, heads)?;
+        let decay = self.product(role, x, Product { weight, bias, width, role })?;
+        let decay = match self.config.least_decay {
+            None => {
+                let decay = self.curve(Curve::Softplus, decay, "delta_softplus");
+                self.scaled_heads("ssm_a", decay, heads)?
+            }
+            Some(factor) => {
+                let decay = self.scaled_heads("ssm_a", decay, heads)?;
+                let decay = self.curve(Curve::Sigmoid, decay, "delta_sigmoid");
+                self.push(Op::Scale { factor }, &[decay], width, "delta_decay")
+            }
+        };
         Ok(self.curve(Curve::Exp, decay, "delta_keep"))
     }
 }

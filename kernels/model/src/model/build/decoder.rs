@@ -22,13 +22,22 @@ impl Builder<'_> {
         let x = family.embedded(self, x)?;
         let x = family.layers(self, x)?;
         self.layer = None;
-        let x = family.finished(self, x)?;
+        let mut x = family.finished(self, x)?;
+        let passes_on = self.wanted.part == ModelPart::WithRows;
+        if passes_on && !family.passes_on_normed() {
+            x = self.passed_on(x);
+        }
         let mut normed = self.norm(family.last_norm(), x)?;
-        if self.wanted.part == ModelPart::WithRows {
-            self.graph.pass_on(normed);
-            normed = self.push(Op::SelectRows, &[normed], c.width, "select_hidden");
+        if passes_on && family.passes_on_normed() {
+            normed = self.passed_on(normed);
         }
         self.head(normed, table)
+    }
+
+    /// Passes on all rows of a value, and returns the selected ones.
+    fn passed_on(&mut self, x: ValueId) -> ValueId {
+        self.graph.pass_on(x);
+        self.push(Op::SelectRows, &[x], self.config.width, "select_hidden")
     }
 
     /// Adds to each row that of its position in the table of positions.

@@ -1,8 +1,9 @@
 //! Feed-forward blocks with a mixture of experts.
 
 use super::super::ModelError;
-use super::super::experts::{ExpertsConfig, SharedExpert};
+use super::super::experts::{AdjugateExperts, ExpertsConfig, SharedExpert};
 use super::Builder;
+use super::limits::GateRoles;
 use super::weights::Joined;
 use crate::graph::{Node, ValueId};
 use crate::op::{Activation, ExpertForm, ExpertMatrix, ExpertsOp, Op, RouteOp};
@@ -101,23 +102,40 @@ impl<'a> Builder<'a> {
         self.linear("ffn_latent_up", mixed, self.config.width)
     }
 
-    /// What the experts of a route, the second value, make of the first one together.
+    /// What the experts of a route, the second value, make of the first one together, and small experts that they share.
     pub(crate) fn mixed_experts(
         &mut self,
         [x, route]: [ValueId; 2],
         experts: &ExpertsConfig,
     ) -> Result<ValueId, ModelError> {
+        let mixed = self.mixed_stack([x, route], experts, Stack::OWN)?;
+        let Some(AdjugateExperts { group, scale }) = experts.adjugates else { return Ok(mixed) };
+        let width = self.graph.value(x).width;
+        let shared = self.mixed_stack([x, route], experts, Stack { group, ..Stack::ADJUGATE })?;
+        let scaled = self.push(Op::Scale { factor: scale }, &[shared], width, "ffn_adjugate_scale");
+        Ok(self.push(Op::Add, &[mixed, scaled], width, "ffn_adjugate_sum"))
+    }
+
+    /// What the experts of a route with these matrices make together.
+    fn mixed_stack(
+        &mut self,
+        [x, route]: [ValueId; 2],
+        experts: &ExpertsConfig,
+        stack: Stack,
+    ) -> Result<ValueId, ModelError> {
         let (count, width) = (experts.count, self.graph.value(x).width);
-        let (inner, cols) = (self.columns("ffn_down_exps")?, width);
-        let has_gate = !matches!(experts.form, ExpertForm::Plain(_));
-        let is_joined = has_gate && self.has("ffn_gate_up_exps.weight");
+        let Stack { up, gate, gate_up, down, group, .. } = stack;
+        let form = experts.form_of(self.config.blocks[self.layer_number()]);
+        let (inner, cols) = (self.columns(down)?, width);
+        let has_gate = !matches!(form, ExpertForm::Plain(_));
+        let is_joined = has_gate && self.has(&format!("{gate_up}.weight"));
         let (up, gate) = if is_joined {
-            let both = self.stacked("ffn_gate_up_exps", [count, 2 * inner, cols])?;
+            let both = self.stacked(gate_up, [count, 2 * inner, cols], group)?;
             let half = |first| ExpertMatrix { first, rows: inner, ..both };
             (half(inner), Some(half(0)))
         } else {
-            let up = self.stacked("ffn_up_exps", [count, inner, cols])?;
-            let gate = has_gate.then(|| self.stacked("ffn_gate_exps", [count, inner, cols]));
+            let up = self.stacked(up, [count, inner, cols], group)?;
+            let gate = has_gate.then(|| self.stacked(gate, [count, inner, cols], group));
             (up, gate.transpose()?)
         };
         let op = ExpertsOp {
@@ -125,14 +143,14 @@ impl<'a> Builder<'a> {
             used: experts.used,
             gate,
             up,
-            form: experts.form,
-            down: self.stacked("ffn_down_exps", [count, width, inner])?,
+            form,
+            down: self.stacked(down, [count, width, inner], group)?,
             weighs_input: experts.weighs_input,
         };
         let slots = experts.used * width;
-        let made = self.push(Op::Experts(Box::new(op)), &[x, route], slots, "ffn_experts");
+        let made = self.push(Op::Experts(Box::new(op)), &[x, route], slots, stack.made);
         let op = Op::Mix { used: experts.used, is_weighted: !experts.weighs_input };
-        Ok(self.push(op, &[made, route], width, "ffn_mix"))
+        Ok(self.push(op, &[made, route], width, stack.mix))
     }
 
     /// The block that all rows have beside their experts, gated if these are. Its output may have a gate of its own for each row.
@@ -152,8 +170,7 @@ impl<'a> Builder<'a> {
                 self.joined_part(role, x, &of)
             }),
         };
-        let op = Op::Gated(self.config.activation);
-        let made = self.push(op, &[gate?, up?], inner, "ffn_gated_shexp");
+        let made = self.gated_block([gate?, up?], GateRoles::SHARED);
         let made = self.linear("ffn_down_shexp", made, width)?;
         if !self.has("ffn_gate_inp_shexp.weight") {
             return Ok(made);
@@ -165,15 +182,27 @@ impl<'a> Builder<'a> {
         Ok(self.push(op, &[gates, made], width, "ffn_shexp"))
     }
 
-    /// A matrix of each expert: `[experts, rows, columns]`.
+    /// A matrix of each expert: `[experts, rows, columns]`. Experts of a group of more than one share theirs, of which each gets a copy.
     fn stacked(
         &mut self,
         role: &str,
         [count, rows, cols]: [usize; 3],
+        group: usize,
     ) -> Result<ExpertMatrix, ModelError> {
         let [weight, bias, scale, unread] = ["weight", "bias", "scale", "input_scale"]
             .map(|part| self.name(&format!("{role}.{part}")));
         self.used.insert(unread);
+        if group > 1 {
+            let weight = self.repeated_rows(&weight, [count, rows, cols], group)?;
+            return Ok(ExpertMatrix {
+                weight,
+                stride: rows,
+                first: 0,
+                rows,
+                bias: None,
+                scale: None,
+            });
+        }
         let weight = self.matrix(&weight, count * rows, cols)?;
         let bias = match self.tensors.find(&bias) {
             Some(_) => Some(self.matrix(&bias, count, rows)?),
@@ -182,4 +211,38 @@ impl<'a> Builder<'a> {
         let scale = self.opt_vector(&scale, count)?;
         Ok(ExpertMatrix { weight, stride: rows, first: 0, rows, bias, scale })
     }
+}
+
+/// Names of the matrices of experts and of what these make, and how many experts share each.
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    up: &'static str,
+    gate: &'static str,
+    gate_up: &'static str,
+    down: &'static str,
+    made: &'static str,
+    mix: &'static str,
+    group: usize,
+}
+
+impl Stack {
+    const OWN: Stack = Stack {
+        up: "ffn_up_exps",
+        gate: "ffn_gate_exps",
+        gate_up: "ffn_gate_up_exps",
+        down: "ffn_down_exps",
+        made: "ffn_experts",
+        mix: "ffn_mix",
+        group: 1,
+    };
+
+    const ADJUGATE: Stack = Stack {
+        up: "ffn_up_chexps",
+        gate: "ffn_gate_chexps",
+        gate_up: "ffn_gate_up_chexps",
+        down: "ffn_down_chexps",
+        made: "ffn_adjugates",
+        mix: "ffn_adjugate_mix",
+        group: 1,
+    };
 }

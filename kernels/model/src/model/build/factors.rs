@@ -2,6 +2,7 @@
 
 use super::super::ModelError;
 use super::Builder;
+use crate::formats::DType;
 use crate::graph::{ValueId, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::weights::Slices;
@@ -27,15 +28,37 @@ impl Builder<'_> {
         times: usize,
     ) -> Result<WeightId, ModelError> {
         let name = self.name(column);
-        let found = self.tensors.find(&name).ok_or_else(|| self.missing(&name))?;
-        self.check_shape(&name, &found, (heads, 1))?;
-        self.used.insert(name.clone());
-        let dtype = found.dtype;
-        let Some(len) = dtype.row_bytes(1) else {
-            return Err(ModelError::TensorPart { name, dtype, part: 0..1 });
-        };
-        let values = Slices::repeated(0..heads * len, len, times);
+        let (dtype, values) = self.repeated(&name, [heads, 1, 1], times)?;
         let spec = WeightSpec { name, rows: 1, cols: heads * times, dtype };
         Ok(self.weight(spec, Some(values)))
+    }
+
+    /// A tensor of matrices below each other, each of them `times` times: `count` matrices of so many rows and columns with all copies.
+    pub(super) fn repeated_rows(
+        &mut self,
+        name: &str,
+        [count, rows, cols]: [usize; 3],
+        times: usize,
+    ) -> Result<WeightId, ModelError> {
+        let (dtype, values) = self.repeated(name, [count / times, rows, cols], times)?;
+        let spec = WeightSpec { name: name.to_owned(), rows: count * rows, cols, dtype };
+        Ok(self.weight(spec, Some(values)))
+    }
+
+    /// The format of a tensor `[count · rows, columns]`, and its rows, each `rows` of them `times` times.
+    fn repeated(
+        &mut self,
+        name: &str,
+        [count, rows, cols]: [usize; 3],
+        times: usize,
+    ) -> Result<(DType, Slices), ModelError> {
+        let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
+        self.check_shape(name, &found, (count * rows, cols))?;
+        self.used.insert(name.to_owned());
+        let dtype = found.dtype;
+        let Some(len) = dtype.row_bytes(rows * cols) else {
+            return Err(ModelError::TensorPart { name: name.to_owned(), dtype, part: 0..rows });
+        };
+        Ok((dtype, Slices::repeated(0..count * len, len, times)))
     }
 }

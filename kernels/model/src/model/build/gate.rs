@@ -4,9 +4,9 @@ use super::super::ModelError;
 use super::Builder;
 use super::head_rows::HeadRows;
 use crate::graph::ValueId;
-use crate::op::{Activation, Op};
+use crate::op::{Activation, Curve, Op};
 
-/// Sigmoids of a product with what attention reads, which multiply what it makes of the values before the last product.
+/// Functions of a product with what attention reads, which multiply what it makes of the values before the last product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttentionGate {
     /// None.
@@ -17,6 +17,15 @@ pub(crate) enum AttentionGate {
     Heads,
     /// One for each value: products with rows of the matrix of queries, behind those of each head's query.
     BesideQueries,
+}
+
+/// What becomes of the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GateCurve {
+    /// 1 / (1 + exp(−x)).
+    Sigmoid,
+    /// ln(1 + exp(x)).
+    Softplus,
 }
 
 impl Builder<'_> {
@@ -40,7 +49,11 @@ impl Builder<'_> {
     }
 
     /// The product with `x`, which attention reads, if it has gates.
-    fn gates(&mut self, x: ValueId, gate: AttentionGate) -> Result<Option<ValueId>, ModelError> {
+    pub(super) fn gates(
+        &mut self,
+        x: ValueId,
+        gate: AttentionGate,
+    ) -> Result<Option<ValueId>, ModelError> {
         let width = match gate {
             AttentionGate::None => return Ok(None),
             AttentionGate::Values | AttentionGate::BesideQueries => self.heads().mixed_width(),
@@ -49,9 +62,17 @@ impl Builder<'_> {
         self.linear("attn_gate", x, width).map(Some)
     }
 
-    /// What attention makes of the values, times the sigmoids of `gates`, each of which is for as many neighbours.
-    pub(super) fn gated(&mut self, gates: Option<ValueId>, mixed: ValueId) -> ValueId {
-        let Some(gates) = gates else { return mixed };
+    /// What attention makes of the values, times the curves of `gates`, each of which is for as many neighbours.
+    pub(super) fn gated(
+        &mut self,
+        gates: Option<ValueId>,
+        mixed: ValueId,
+        curve: GateCurve,
+    ) -> ValueId {
+        let Some(mut gates) = gates else { return mixed };
+        if curve == GateCurve::Softplus {
+            gates = self.curve(Curve::Softplus, gates, "attn_gate_softplus");
+        }
         let width = self.graph.value(mixed).width;
         let gates = match width / self.graph.value(gates).width {
             1 => gates,
@@ -60,6 +81,10 @@ impl Builder<'_> {
                 self.push(each, &[gates], width, "attn_gate_of_values")
             }
         };
-        self.push(Op::Gated(Activation::Sigmoid), &[gates, mixed], width, "attn_gated")
+        let op = match curve {
+            GateCurve::Sigmoid => Op::Gated(Activation::Sigmoid),
+            GateCurve::Softplus => Op::Multiply,
+        };
+        self.push(op, &[gates, mixed], width, "attn_gated")
     }
 }

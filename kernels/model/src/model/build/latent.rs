@@ -16,13 +16,21 @@ impl Builder<'_> {
         form: LayerForm,
     ) -> Result<ValueId, ModelError> {
         let normed = self.norm("attn_norm", x)?;
-        let attended = self.latent_attention(normed)?;
+        let attended = self.latent_attention(normed, form)?;
         self.after_attention([x, normed, attended], form)
     }
 
     /// Attention of the current layer, for which keys and values of all heads are computed from the latent row. Of the two parts of
     /// queries and keys, the second rotates.
-    fn latent_attention(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+    fn latent_attention(&mut self, x: ValueId, form: LayerForm) -> Result<ValueId, ModelError> {
+        let gates = self.gates(x, form.gate)?;
+        let mixed = self.latent_mixed(x)?;
+        let mixed = self.gated(gates, mixed, form.gate_curve);
+        self.linear("attn_output", mixed, self.config.width)
+    }
+
+    /// What attention makes of the values.
+    fn latent_mixed(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let (name, heads, ranks) = ("attn_kv_a_mqa", self.heads(), self.latent_ranks());
         let (rank, plain) = (ranks.kv, ranks.key_dim - heads.rope_dims);
         let all = rank + heads.rope_dims;
@@ -42,7 +50,7 @@ impl Builder<'_> {
         let q = self.warmed(q);
         let k_pe = self.rotated_if("rope_k", k_pe, 1);
         let k = self.join_heads("join_k", [k, k_pe], true);
-        self.mixed(&[q, k, v])
+        self.attended(&[q, k, v])
     }
 
     /// Attention whose only key is the latent row with the part that rotates behind it, and whose only value is the latent row.
@@ -59,8 +67,7 @@ impl Builder<'_> {
         let k_pe = self.rotated_if("rope_k", k_pe, 1);
         let k = self.beside("join_k", latent, k_pe);
         let mixed = self.attended(&[q, k, latent])?;
-        let values = self.head_products("attn_v_b", mixed, ranks.value_dim)?;
-        self.linear("attn_output", values, self.config.width)
+        self.head_products("attn_v_b", mixed, ranks.value_dim)
     }
 
     /// As [`rotated`](Builder::rotated), in layers that rotate.

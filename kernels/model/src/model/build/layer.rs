@@ -1,7 +1,8 @@
 //! Layers: their forms, and the nodes of attention and of feed-forward blocks.
 
 use super::super::{LayerAttention, ModelError, SinkLayers};
-use super::{AttentionGate, Builder, Norms, QkNorm};
+use super::limits::GateRoles;
+use super::{AttentionGate, Builder, GateCurve, Norms, QkNorm};
 use crate::graph::ValueId;
 use crate::mask::{BlockList, Mask};
 use crate::op::{AttentionOp, Curve, Op};
@@ -11,6 +12,7 @@ use crate::op::{AttentionOp, Curve, Op};
 pub(crate) struct LayerForm {
     pub(crate) qk: QkNorm,
     pub(crate) gate: AttentionGate,
+    pub(crate) gate_curve: GateCurve,
     pub(crate) norms: Norms,
     pub(crate) feed_forward: FeedForward,
     pub(crate) order: Order,
@@ -21,6 +23,7 @@ impl LayerForm {
     pub(crate) const PLAIN: LayerForm = LayerForm {
         qk: QkNorm::None,
         gate: AttentionGate::None,
+        gate_curve: GateCurve::Sigmoid,
         norms: Norms::BEFORE,
         feed_forward: FeedForward::Gated,
         order: Order::Sequential,
@@ -115,7 +118,7 @@ impl Builder<'_> {
         }
         q = self.warmed(q);
         let mixed = self.attended(&[q, k, v])?;
-        let mixed = self.gated(gates, mixed);
+        let mixed = self.gated(gates, mixed, form.gate_curve);
         let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
         let attended = self.linear("attn_output", mixed, c.width)?;
         if c.attention_scale == 1.0 {
@@ -208,7 +211,7 @@ impl Builder<'_> {
                 if let Some(deviations) = sparse {
                     gate = self.push(Op::Excess { deviations }, &[gate], width, "ffn_gate_excess");
                 }
-                self.push(Op::Gated(c.activation), &[gate, up], width, "ffn_gated")
+                self.gated_block([gate, up], GateRoles::DENSE)
             }
             FeedForward::Plain(curve) => {
                 let up = self.linear("ffn_up", x, width)?;

@@ -8,13 +8,15 @@ use crate::graph::{ValueId, WeightId};
 use crate::op::Op;
 
 const TABLE: &str = "nextn.embed_tokens.weight";
-const NORM: &str = "nextn.shared_head_norm";
+/// Names of the norm after the layer.
+const NORMS: [&str; 2] = ["nextn.shared_head_norm", "layer_output_norm"];
 const HEAD: &str = "nextn.shared_head_head";
 
 impl Builder<'_> {
     /// All nodes of a predictor, whose layer is the only one. The row at position p + 1 reads the token there and the hidden states h of
-    /// the row before it, after the last norm of the model: x = eh_proj(enorm(embedding) | hnorm(h)), then a layer, a norm and the
-    /// logits of the token at p + 2. The rows after the norm are passed on: for the next drafted token they take the place of h.
+    /// the row before it, after the last norm of the model or before it: x = eh_proj(enorm(embedding) | hnorm(h)), then a layer, a norm and the
+    /// logits of the token at p + 2. The rows after the norm, or before it, are passed on: for the next drafted token they take the place
+    /// of h.
     pub(super) fn predictor(&mut self, family: &dyn Decoder) -> Result<(), ModelError> {
         self.add_ropes()?;
         self.layer = Some(0);
@@ -31,14 +33,15 @@ impl Builder<'_> {
         let both = self.beside("nextn.eh", embedded, given);
         let x = self.linear("nextn.eh_proj", both, c.width)?;
         let x = family.layer(self, x)?;
-        let normed = match self.has(&format!("{NORM}.weight")) {
-            true => self.norm(NORM, x)?,
-            false => {
+        let own = NORMS.into_iter().find(|norm| self.has(&format!("{norm}.weight")));
+        let normed = match own {
+            Some(norm) => self.norm(norm, x)?,
+            None => {
                 self.layer = None;
                 self.norm(family.last_norm(), x)?
             }
         };
-        self.graph.pass_on(normed);
+        self.graph.pass_on(if family.passes_on_normed() { normed } else { x });
         self.layer = Some(0);
         self.predicted(normed, table, is_own)
     }

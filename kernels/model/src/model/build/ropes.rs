@@ -41,7 +41,10 @@ impl Builder<'_> {
         let short = self.opt_vector("rope_factors_short.weight", pairs)?;
         match if is_long { long } else { short } {
             Some(factors) => Ok(Some(factors)),
-            None => self.opt_vector("rope_freqs.weight", pairs),
+            None => {
+                let all = self.config.rope_factors.unwrap_or(pairs);
+                self.opt_part("rope_freqs.weight", 1, all, 0..pairs)
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Keys of mixtures of experts.
 
 use super::Keys;
+use super::limits::ExpertLimits;
 use crate::model::experts::{ExpertsConfig, SharedExpert};
 use crate::model::{ModelConfig, ModelError};
 use crate::op::{Activation, ExpertForm, ExpertGroups, RouterScore};
@@ -21,6 +22,8 @@ pub(in crate::model) struct ExpertsForm {
     pub(in crate::model) reads_normalised: bool,
     /// The middle of an expert.
     pub(in crate::model) form: ExpertForm,
+    /// Which bounds on gates the file may state.
+    pub(in crate::model) limits: ExpertLimits,
     /// Whether weights multiply what an expert reads.
     pub(in crate::model) weighs_input: bool,
     /// The expert of all rows.
@@ -35,6 +38,7 @@ impl ExpertsForm {
         is_normalised: true,
         reads_normalised: false,
         form: ExpertForm::Gated(Activation::Silu),
+        limits: ExpertLimits::None,
         weighs_input: false,
         shared: SharedExpert::None,
     };
@@ -74,6 +78,8 @@ impl Keys<'_> {
             },
             scale: self.factor("expert_weights_scale", 1.0)?,
             form: form.form,
+            bounded_forms: self.bounded_forms(config, form.limits)?,
+            adjugates: None,
             weighs_input: form.weighs_input,
             shared: form.shared,
         });

@@ -123,6 +123,21 @@ impl Keys<'_> {
         Ok(dims)
     }
 
+    /// Sets how many values of a head rotate: in layers with a window as many as the file says of these, or else of all, and in the
+    /// others `full`.
+    pub(in crate::model) fn rope_dims_of_windows(
+        &self,
+        config: &mut ModelConfig,
+        full: usize,
+    ) -> Result<(), ModelError> {
+        let LayerHeads { kv, rope_dims, .. } = config.heads[0];
+        let dims = self.rope_dims("rope.dimension_count_swa", kv.key_dim, rope_dims)?;
+        for (heads, windowed) in config.heads.iter_mut().zip(&config.windowed) {
+            heads.rope_dims = if *windowed { dims } else { full };
+        }
+        Ok(())
+    }
+
     /// Sets the sliding window, and which layers have it, for architectures whose files say both.
     pub(in crate::model) fn listed_windows(
         &self,

@@ -67,6 +67,22 @@ impl Keys<'_> {
         Ok(())
     }
 
+    /// Sets the least logarithm of what stays of the states of such delta nets.
+    pub(in crate::model) fn least_decay(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
+        const LEAST: &str = "kda.gate_lower_bound";
+        const IS_BOUNDED: &str = "kda.safe_gate";
+        let is_bounded = self.flag(IS_BOUNDED, true)?;
+        self.check(IS_BOUNDED, is_bounded, is_bounded, || {
+            "states of this architecture fade with a bound".to_owned()
+        })?;
+        let least = self.meta.f32(&self.key(LEAST))?;
+        self.check(LEAST, least, least < 0.0 && least >= -1e6, || {
+            "it must be below 0, and at least -1000000".to_owned()
+        })?;
+        config.least_decay = Some(least);
+        Ok(())
+    }
+
     /// Sets the layers with a gated delta net, which have no attention: those that a file lists, or all but each n-th, where it may say
     /// n. Queries, keys and values are equally long.
     pub(in crate::model) fn delta_nets(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
