@@ -87,6 +87,7 @@ MODELS = [
     Model("modern-bert-rank", "modern-bert", window=8, windowed=(False, True), curve="silu", pooling=4,
           rank=("cls", "cls.output"), rank_norm=True, rank_input="mean", **MODERN),
     Model("eurobert", "eurobert", positions="halves", heads_kv=2, base=250000.0, pooling=3, **ROTARY),
+    Model("llama-embed", "llama-embed", positions="adjacent", heads_kv=2, base=500000.0, pooling=1, **ROTARY),
     Model("neo-bert", "neo-bert", positions="adjacent", joined=True, pooling=2, **(ROTARY | {
         "gate": "joined", "last_norm": "enc.output_norm"})),
     Model("gemma-embedding", "gemma-embedding", layers=7, window=8, windowed=(*(True,) * 5, False, True),

@@ -75,6 +75,7 @@ const TABLE: &[(&str, Named)] = &[
     ("lfm2", named("lfm2", "Lfm2ForCausalLM")),
     ("lfm2moe", named("lfm2_moe", "Lfm2MoeForCausalLM")),
     ("llama", named("llama", "LlamaForCausalLM")),
+    ("llama-embed", named("llama_bidirec", "LlamaBidirectionalModel")),
     ("llama4", named("llama4", "Llama4ForCausalLM")),
     ("maincoder", named("maincoder", "MaincoderForCausalLM")),
     ("mamba2", named("mamba2", "Mamba2ForCausalLM")),

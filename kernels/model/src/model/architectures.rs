@@ -67,6 +67,7 @@ mod lfm2;
 mod lfm2moe;
 mod llama;
 mod llama4;
+mod llama_embed;
 mod maincoder;
 mod mamba2;
 mod maple;
@@ -124,7 +125,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 119] = [
+const TABLE: [Architecture; 120] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -242,6 +243,7 @@ const TABLE: [Architecture; 119] = [
     jina_bert_v3::ARCHITECTURE,
     modern_bert::ARCHITECTURE,
     eurobert::ARCHITECTURE,
+    llama_embed::ARCHITECTURE,
     neo_bert::ARCHITECTURE,
     gemma_embedding::ARCHITECTURE,
 ];
