@@ -8,7 +8,13 @@ use crate::experts_change_a_token::{TOKENS, answers, builder, prompts};
 
 #[tokio::test]
 async fn each_row_counts_once_for_each_of_its_experts() {
-    let engine = builder("qwen3moe").chunk_rows(40).prefix_cache(false);
+    for name in ["qwen3moe", "grovemoe"] {
+        check(name).await;
+    }
+}
+
+async fn check(name: &str) {
+    let engine = builder(name).chunk_rows(40).prefix_cache(false);
     let engine = engine.build().await.expect("an engine");
     engine.recorder().set_scope(Scope::All);
     let prompts = &prompts()[3..];

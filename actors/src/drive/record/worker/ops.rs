@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::device::{ExpertLoad, Observer, RowsOfExpert, Step};
+use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Activity, EventKind, ExpertRows, SpanInfo, Tags};
@@ -103,8 +104,17 @@ impl Observer for WorkerTrace {
         for (name, percent) in counters {
             self.trace.record(last, EventKind::Counter(name, percent as i64));
         }
-        let node = &self.models[model].graph.nodes()[node];
+        let (nodes, at) = (self.models[model].graph.nodes(), node);
+        let node = &nodes[at];
         let (Op::Experts(op), Some(layer)) = (&node.op, node.layer) else { return };
+        // Small experts that others share have the same route, whose rows are counted once.
+        let is_counted = |other: &Node| {
+            matches!(other.op, Op::Experts(_)) && other.inputs.get(1) == node.inputs.get(1)
+        };
+        let mut before = nodes[..at].iter().rev().take_while(|other| other.layer == node.layer);
+        if before.any(is_counted) {
+            return;
+        }
         let [Ok(experts), Ok(layer)] = [op.count, layer].map(u16::try_from) else { return };
         let Ok(model) = u8::try_from(model) else { return };
         let of_event = |rows: &RowsOfExpert| rows.expert as usize / ExpertRows::MANY;
