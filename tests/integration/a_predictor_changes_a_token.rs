@@ -9,7 +9,7 @@ use lapwing::{Engine, EngineBuilder, ErrorKind, Prompt, Requant, Request};
 
 use crate::a_strategy_changes_a_token::NPU;
 
-const MODELS: [&str; 2] = ["qwen35-mtp", "glm4moe"];
+const MODELS: [&str; 4] = ["qwen35-mtp", "glm4moe", "bailingmoe3", "step35"];
 
 fn builder(name: &str) -> EngineBuilder {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");

@@ -21,7 +21,7 @@ async fn experts_on_an_opencl_device_change_no_token() {
         let devices = DeviceSpec::list(devices).expect("devices");
         builder(name).activations(Activations::F32).packed_cache(&programs).devices(devices)
     };
-    for name in ["qwen3moe", "gpt-oss", "llama4"] {
+    for name in ["qwen3moe", "gpt-oss", "llama4", "grovemoe"] {
         let engine = on(name, "cpu").build().await.expect("an engine");
         let wanted = ids(&answers(&engine, &prompts()).await);
         let both = "cpu+gpu=opencl";

@@ -11,7 +11,8 @@ use lapwing::{Engine, EngineBuilder, Prompt, Requant, Request};
 
 use crate::cases::cases;
 
-pub(crate) const MODELS: [&str; 4] = ["qwen3moe", "gpt-oss", "glm4moe", "llama4"];
+pub(crate) const MODELS: [&str; 6] =
+    ["qwen3moe", "gpt-oss", "glm4moe", "llama4", "step35", "grovemoe"];
 pub(crate) const TOKENS: usize = 24;
 
 pub(crate) fn tiny(name: &str) -> PathBuf {

@@ -19,8 +19,9 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
 }
 
 /// Small models with mixtures of experts: with biases and clamped gates, factors of experts, joined gates and ups, a softmax of the
-/// chosen, groups and biases of the choice, gates of a ReLU, experts without gates, shared experts, and dense layers beside them.
-const MIXTURES: [&str; 30] = [
+/// chosen, groups and biases of the choice, gates of a ReLU, bounds of gates, experts without gates, small experts of groups, shared experts,
+/// and dense layers beside them.
+const MIXTURES: [&str; 36] = [
     "qwen3moe",
     "gpt-oss",
     "llama-experts",
@@ -51,6 +52,12 @@ const MIXTURES: [&str; 30] = [
     "olmoe",
     "qwen3vlmoe",
     "deepseek2",
+    "step35",
+    "step35-plain",
+    "laguna",
+    "laguna-values",
+    "grovemoe",
+    "maple",
 ];
 
 #[test]

@@ -7,7 +7,7 @@ use lapwing_model::kv::{KvCopies, StateId};
 
 /// Small models: with delta nets beside attention, with convolutions, with Mamba-2 and attention in one layer or by turns, without
 /// attention, with factors of each value of a key beside latent attention, with experts, and with joined queries and keys.
-const RECURRENT: [&str; 13] = [
+const RECURRENT: [&str; 15] = [
     "qwen35",
     "lfm2",
     "nemotron_h",
@@ -21,6 +21,8 @@ const RECURRENT: [&str; 13] = [
     "granitehybrid-experts",
     "nemotron_h_moe",
     "qwen3next-split",
+    "bailingmoe3",
+    "bailingmoe3-vl",
 ];
 
 #[test]
