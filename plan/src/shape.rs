@@ -47,6 +47,7 @@ impl OpShape {
         let weight = match &node.op {
             Op::ScaleBy { weight } => Some(*weight),
             Op::ShortConv(op) => Some(op.weight),
+            Op::LinearAttention(op) => op.decay,
             Op::RmsNorm { weight, .. } | Op::LayerNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
                 Some(*table)

@@ -15,8 +15,10 @@ pub struct LinearAttention<'a> {
     pub op: &'a LinearAttentionOp,
     /// q, k, v, keep and rate of [`Op::LinearAttention`](lapwing_model::op::Op::LinearAttention).
     pub inputs: [WideRows<'a>; 5],
-    /// How much of a value is added to the output, by head.
+    /// How much of a value is added to the output, by head, or with decays by value.
     pub skip: Option<&'a [f32]>,
+    /// The decays, in the order of [`Op::by_column`](lapwing_model::op::Op::by_column).
+    pub decays: Option<&'a [f32]>,
 }
 
 /// Rows of a value.
@@ -40,15 +42,17 @@ impl<'a> LinearAttention<'a> {
     fn head(&self, head: usize, row: usize) -> HeadRows<'a> {
         let (op, [q, k, v, keep, rate]) = (self.op, self.inputs);
         let (key, kept) = (op.key_head(head) * op.key_dim, keep.width / op.heads);
+        let (rates, of_head) = (op.rates(), op.key_dim * op.value_dim);
         HeadRows {
             q: q.head(row, op.first[0] + key, op.key_dim),
             k: k.head(row, op.first[1] + key, op.key_dim),
             v: v.head(row, op.first[2] + head * op.value_dim, op.value_dim),
             keep: keep.head(row, head * kept, kept),
-            rate: rate.head(row, head, 1),
+            rate: rate.head(row, head * rates, rates),
             rule: op.rule,
             scale: op.scale,
-            skip: self.skip.map(|skip| skip[head]),
+            skip: self.skip.map(|skip| &skip[head * rates..][..rates]),
+            decays: self.decays.map(|decays| &decays[head * of_head..][..of_head]),
         }
     }
 }

@@ -180,10 +180,10 @@ impl Weights {
         let all = uses.iter().enumerate().zip(tensors);
         let read = |i: usize, tensor: &WeightTensor| -> Result<Vec<f32>, BindError> {
             let values = dequantize(graph.stored(WeightId(i)), &tensor.read()?);
-            let columns = specs[i].cols;
-            let column = |first: usize| values.iter().skip(first).step_by(columns).copied();
-            let by_column = uses[i].by_column.then(|| (0..columns).flat_map(column).collect());
-            Ok(by_column.unwrap_or(values))
+            Ok(match uses[i].by_column {
+                Some(order) => order.of(&values, specs[i].cols),
+                None => values,
+            })
         };
         let weights = all.map(|((i, uses), tensor)| {
             Ok(Weight {
@@ -203,7 +203,7 @@ impl Weights {
     }
 
     /// A weight that the graph reads in f32: a norm, a bias, rotary factors, sinks, all rows of a table that is
-    /// added, or the matrix of a convolution, column by column.
+    /// added, or a small matrix in the order of [`Op::by_column`](lapwing_model::op::Op::by_column).
     pub fn vector(&self, id: WeightId) -> &[f32] {
         assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
         &self.weights[id.0].vector

@@ -8,7 +8,7 @@ mod states;
 pub use attention::AttentionOp;
 pub use experts::{ExpertForm, ExpertGroups, ExpertMatrix, ExpertsOp, RouteOp, RouterScore};
 pub use functions::{Curve, Temperature, Xielu};
-pub use states::{KeyOrder, LinearAttentionOp, ShortConvOp, StateRule};
+pub use states::{ColumnOrder, KeyOrder, LinearAttentionOp, ShortConvOp, StateRule};
 
 /// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +105,8 @@ pub enum Op {
     /// times a weight. Rows before the sequence count nothing. Those before the batch are the layer's state.
     ShortConv(ShortConvOp),
     /// Inputs q, k, v, keep, rate: each head has a state S `[key_dim, value_dim]`, at first 0. A row makes it keep·S + k·uᵀ with u by
-    /// the [`StateRule`], then is scale·Sᵀq + skip·v. keep is one value for each head, or one for each row of S.
+    /// the [`StateRule`], then is scale·Sᵀq + skip·v. keep is one value for each head, or one for each row of S. With decays keep is a time
+    /// for each column of S, of which exp(time·decay) stays, and rate and skip are one value for each column.
     LinearAttention(Box<LinearAttentionOp>),
     /// Each row times a factor that grows with its position.
     Temperature(Temperature),
@@ -261,7 +262,7 @@ impl Op {
             Op::RmsNorm { weight, .. } => weight.iter_mut().collect(),
             Op::ScaleBy { weight } => vec![weight],
             Op::ShortConv(op) => std::iter::once(&mut op.weight).chain(&mut op.bias).collect(),
-            Op::LinearAttention(op) => op.skip.iter_mut().collect(),
+            Op::LinearAttention(op) => op.skip.iter_mut().chain(&mut op.decay).collect(),
             Op::LayerNorm { weight, bias, .. } => weight.iter_mut().chain(bias).collect(),
             Op::MatMul { weight, bias } => std::iter::once(weight).chain(bias).collect(),
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {

@@ -33,8 +33,12 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
     const int head = get_group_id(0) / BLOCKS;
     const int block = get_group_id(0) % BLOCKS;
     const int span = get_group_id(1);
-    const int at = head * values + block * BLOCK + column;
+    const int at = VALUE_AT + column;
     const bool has_column = block * BLOCK + column < values;
+    const int columns = min(values - block * BLOCK, BLOCK);
+    // Where the column's numbers are in `rate` and `skip`, and in `keep` its time: those of another column for one that is none.
+    const int rate_at = HAS_DECAYS && has_column ? at : RATE_AT;
+    const int own_column = min(column, columns - 1);
     const int first = FIRST_ROW;
     const int count = ROWS_OF_SPAN;
     const int from = FROM;
@@ -55,7 +59,11 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
         {
             keys[i] = HAS_LINE(i) ? (ROW(k) + KEY_HEAD * KEYS)[LINE(i)] : 0.0f;
             queries[i] = HAS_LINE(i) ? (ROW(q) + KEY_HEAD * KEYS)[LINE(i)] : 0.0f;
-            faded[i] = HAS_LINE(i) ? lines[i] * (ROW(keep) + head * FACTORS_OF_HEAD)[LINE(i) * KEEP_STEP] : 0.0f;
+            if (HAS_DECAYS)
+                faded[i] =
+                    HAS_LINE(i) ? lines[i] * exp(ROW(keep)[rate_at] * DECAYS(LINE(i), columns)[own_column]) : 0.0f;
+            else
+                faded[i] = HAS_LINE(i) ? lines[i] * (ROW(keep) + head * FACTORS_OF_HEAD)[LINE(i) * KEEP_STEP] : 0.0f;
         }
         const float value = has_column ? ROW(v)[at] : 0.0f;
         float known = 0.0f;
@@ -64,7 +72,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
                 known = fma(faded[i], keys[i], known);
             ADD_UP(known)
         }
-        const float added = (value - known) * ROW(rate)[head];
+        const float added = (value - known) * ROW(rate)[rate_at];
         float read = 0.0f;
         UNROLL for (int i = 0; i < LINES; i++)
         {
@@ -75,7 +83,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
         ADD_UP(read)
         read *= scale;
         if (part == 0 && has_column && is_row && !IDLE)
-            ROW(out)[at] = HAS_SKIP ? fma(value, skip[head], read) : read;
+            ROW(out)[at] = HAS_SKIP ? fma(value, skip[rate_at], read) : read;
         for (; is_row && kept < KEEPS && KEPT_AFTER(kept) <= done + 1; kept++) {
             STORE_LINES(KEPT_AT(kept))
         }

@@ -13,6 +13,7 @@ use experts::ExpertStack;
 use lapwing_cpu::BindError;
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Graph, WeightId, WeightSpec};
+use lapwing_model::op::Op;
 use lapwing_model::reference::dequantize;
 use lapwing_model::weights::{WeightFile, WeightTensor};
 
@@ -151,15 +152,13 @@ impl DeviceWeights {
         self.load_values(id, |values, _| values)
     }
 
-    /// Copies a matrix to the device as f32, one column after another, unless it is there.
+    /// Copies the matrix that an op reads column by column to the device as f32, unless it is there.
     ///
     /// # Errors
     /// As [`load_matrix`](DeviceWeights::load_matrix).
-    pub(super) fn load_transposed(&mut self, id: WeightId) -> Result<(), DeviceError> {
-        self.load_values(id, |values, cols| {
-            let column = |first: usize| values[first..].iter().step_by(cols).copied();
-            (0..cols).flat_map(column).collect()
-        })
+    pub(super) fn load_by_column(&mut self, op: &Op) -> Result<(), DeviceError> {
+        let Some((id, order)) = op.by_column() else { return Ok(()) };
+        self.load_values(id, |values, cols| order.of(&values, cols))
     }
 
     /// Copies values to the device as f32 in the order that `order` gives them by the columns of their rows, unless they are there.

@@ -5,7 +5,7 @@ use crate::support::{assert_close, bits, cpus, noise};
 use lapwing_kernels::cpu::{Cpu, Isa, LinearAttention, WideRows, linear_attention};
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, StateId, StateLayout};
-use lapwing_kernels::op::{KeyOrder, LinearAttentionOp, StateRule};
+use lapwing_kernels::op::{KeyOrder, LinearAttentionOp, Op, StateRule};
 use lapwing_kernels::reference::{self, LinearRows};
 use proptest::prelude::*;
 
@@ -15,13 +15,14 @@ struct Rows {
     keep: Vec<f32>,
     rate: Vec<f32>,
     skip: Option<Vec<f32>>,
+    decay: Option<Vec<f32>>,
     op: LinearAttentionOp,
     /// Kept values of a head.
     kept: usize,
 }
 
 impl Rows {
-    fn new(op: LinearAttentionOp, kept: usize, rows: usize) -> Rows {
+    fn new(op: LinearAttentionOp, by_key: bool, rows: usize) -> Rows {
         // Keys of length 1, as in delta nets: otherwise the state grows from row to row.
         let (keys, width) = (op.key_heads * op.key_dim, Rows::width(&op));
         let mut mixed = noise(1, rows * width);
@@ -32,9 +33,12 @@ impl Rows {
             }
         }
         let within = |seed, len| noise(seed, len).into_iter().map(|x| x.abs()).collect();
-        let keep = within(2, rows * op.heads * kept);
-        let skip = op.skip.map(|_| noise(4, op.heads));
-        Rows { mixed, keep, rate: within(3, rows * op.heads), skip, op, kept }
+        let (kept, rates) = (if by_key { op.key_dim } else { op.rates() }, op.heads * op.rates());
+        let (keep, rate) = (within(2, rows * op.heads * kept), within(3, rows * rates));
+        let skip = op.skip.map(|_| noise(4, rates));
+        let decay = noise(5, op.heads * op.value_dim * op.key_dim).into_iter();
+        let decay = op.decay.map(|_| decay.map(|x| -3.0 * x.abs()).collect());
+        Rows { mixed, keep, rate, skip, decay, op, kept }
     }
 
     fn width(op: &LinearAttentionOp) -> usize {
@@ -50,14 +54,21 @@ impl Rows {
         let (q, k) = (part(0, keys), part(keys, keys));
         let v = part(2 * keys, op.heads * op.value_dim);
         let (keep, rate, skip) = (&self.keep, &self.rate, self.skip.as_deref());
-        reference::linear_attention(op, &LinearRows { q: &q, k: &k, v: &v, keep, rate, skip })
+        let decay = self.decay.as_deref();
+        reference::linear_attention(
+            op,
+            &LinearRows { q: &q, k: &k, v: &v, keep, rate, skip, decay },
+        )
     }
 
     /// The output of the sequence in chunks that end at these rows, the first of which begins at `start`. Beside it another one at another
     /// place has the same rows.
     fn run(&self, cpu: &Cpu, store: &KvStore, cuts: &Cuts<'_>) -> Vec<f32> {
         let (op, wide, mut start) = (&self.op, Rows::width(&self.op), cuts.start);
-        let kept = op.heads * self.kept;
+        let (kept, rates) = (op.heads * self.kept, op.heads * op.rates());
+        let (_, order) = Op::LinearAttention(Box::new(*op)).by_column().unzip();
+        let decays = self.decay.iter().zip(order);
+        let decays = decays.map(|(x, order)| order.of(x, op.key_dim)).next();
         let mut all = Vec::new();
         for &end in cuts.ends {
             let mut batch = Batch::default();
@@ -66,7 +77,7 @@ impl Rows {
                 let states = &mut batch.spans[own as usize].states;
                 if cuts.are_kept {
                     // Some at two places.
-                    let spare = kept_after(self.rate.len() / op.heads, own);
+                    let spare = kept_after(self.rate.len() / rates, own);
                     let places =
                         |rows: usize| [spare, kept_after(rows, own)].into_iter().skip(rows % 2);
                     let inner = start + 1..end;
@@ -77,12 +88,13 @@ impl Rows {
             }
             let twice = |x: &[f32], width: usize| x[start * width..end * width].repeat(2);
             let mixed = twice(&self.mixed, wide);
-            let (keep, rate) = (twice(&self.keep, kept), twice(&self.rate, op.heads));
+            let (keep, rate) = (twice(&self.keep, kept), twice(&self.rate, rates));
             let mixed = WideRows { x: &mixed, width: wide };
             let keep = WideRows { x: &keep, width: kept };
-            let rate = WideRows { x: &rate, width: op.heads };
+            let rate = WideRows { x: &rate, width: rates };
             let inputs = [mixed, mixed, mixed, keep, rate];
-            let job = LinearAttention { op, inputs, skip: self.skip.as_deref() };
+            let (skip, decays) = (self.skip.as_deref(), decays.as_deref());
+            let job = LinearAttention { op, inputs, skip, decays };
             let mut out = vec![f32::NAN; 2 * (end - start) * op.heads * op.value_dim];
             linear_attention(cpu, &job, &batch.spans, &mut store.state(0), &mut out);
             let (first, second) = out.split_at(out.len() / 2);
@@ -146,24 +158,25 @@ fn op([key_heads, shared, key_dim, value_dim]: [usize; 4], kind: u8) -> LinearAt
         rule: if kind & 1 > 0 { StateRule::Delta } else { StateRule::Add },
         scale: 0.3,
         skip,
+        decay: (kind & 8 > 0).then_some(lapwing_kernels::graph::WeightId(1)),
         state: 0,
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn any_chunks_have_the_bits_of_a_whole_sequence_and_the_values_of_the_reference(
         (key_heads, shared, key_dim, value_dim) in (1usize..4, 1usize..4, 1usize..40, 1usize..40),
-        (kind, by_key, threads) in (0u8..8, any::<bool>(), 1usize..4),
+        (kind, by_key, threads) in (0u8..16, any::<bool>(), 1usize..4),
         lengths in prop::collection::vec(1usize..12, 1..7),
     ) {
         let op = op([key_heads, shared, key_dim, value_dim], kind);
         let ends: Vec<usize> =
             (1..=lengths.len()).map(|n| lengths[..n].iter().sum()).collect();
         let rows = lengths.iter().sum();
-        let x = Rows::new(op, if by_key { key_dim } else { 1 }, rows);
+        let x = Rows::new(op, by_key && op.decay.is_none(), rows);
         let [want, want_state] = x.reference();
         for isa in Isa::available() {
             let known = store(&op, 2);
@@ -186,7 +199,7 @@ proptest! {
 fn a_sequence_goes_on_where_another_has_kept_its_state() {
     let op = op([2, 2, 17, 20], 1);
     let rows = 14;
-    let x = Rows::new(op, 1, rows);
+    let x = Rows::new(op, false, rows);
     for cpu in cpus(2) {
         let store = store(&op, 2 * rows + 2);
         let ends = &[rows][..];

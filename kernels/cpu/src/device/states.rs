@@ -36,8 +36,8 @@ impl OpRun<'_> {
         let Stage { model, batch, .. } = self.stage;
         let input = |index| self.wide_rows(index);
         let inputs = [input(0)?, input(1)?, input(2)?, input(3)?, input(4)?];
-        let skip = op.skip.map(|skip| model.weights.vector(skip));
-        let job = LinearAttention { op, inputs, skip };
+        let [skip, decays] = [op.skip, op.decay].map(|id| id.map(|id| model.weights.vector(id)));
+        let job = LinearAttention { op, inputs, skip, decays };
         linear_attention(&model.cpu, &job, &batch.spans, &mut self.state(op.state)?, out);
         Ok(())
     }

@@ -4,9 +4,12 @@
     reason = "vectors are loaded from and stored to whole lines of a state, which may be in two places"
 )]
 
+mod lines;
+
 use crate::pool::{Before, ColumnBlock, PlaceParts};
 use crate::simd::f32x16::{F32x16, LANES};
 use lapwing_model::op::{LinearAttentionOp, StateRule};
+use lines::{Block, Line, decay, fade, known, line, of_columns, update};
 use std::ops::Range;
 
 /// Some values of each row.
@@ -32,13 +35,16 @@ pub(crate) struct HeadRows<'a> {
     pub(crate) q: Strided<'a>,
     pub(crate) k: Strided<'a>,
     pub(crate) v: Strided<'a>,
-    /// How much of the state stays: one value, or one for each value of a key.
+    /// How much of the state stays: one value, or one for each value of a key. With decays, the time of each value.
     pub(crate) keep: Strided<'a>,
-    /// How much is added.
+    /// How much is added, of all values or of each.
     pub(crate) rate: Strided<'a>,
     pub(crate) rule: StateRule,
     pub(crate) scale: f32,
-    pub(crate) skip: Option<f32>,
+    /// How much of all values, or of each, is added to what is read.
+    pub(crate) skip: Option<&'a [f32]>,
+    /// Logarithms of what stays of the state in a unit of time: `[blocks][keys][columns of the block]`.
+    pub(crate) decays: Option<&'a [f32]>,
 }
 
 impl HeadRows<'_> {
@@ -47,26 +53,12 @@ impl HeadRows<'_> {
     fn check(&self, values_of_place: usize, out: &ColumnBlock<'_, f32>) {
         let (keys, values) = (self.k.len, self.v.len);
         assert!(keys > 0 && self.q.len == keys && out.width() == values, "queries, keys or values");
-        assert!(self.keep.len == 1 || self.keep.len == keys, "{} kept values", self.keep.len);
+        let kept = if self.decays.is_some() { [values; 2] } else { [1, keys] };
+        assert!(kept.contains(&self.keep.len), "{} kept values", self.keep.len);
+        assert!(self.decays.is_none_or(|decays| decays.len() == keys * values), "decays");
         let wanted = LinearAttentionOp::state_values(1, keys, values);
         assert_eq!(values_of_place, wanted, "the state");
     }
-}
-
-/// A line of a state: a row's values in a block of columns.
-type Line = [f32; LANES];
-
-const _: () = assert!(LANES == LinearAttentionOp::BLOCK, "a block of a state is a vector wide");
-
-/// Lines of a state that are added up apart, so that additions need not wait for each other.
-const SUMS: usize = 4;
-
-/// A block of a state that a row changes: it reads one and writes the other, which may be the same.
-#[derive(Clone, Copy)]
-struct Block {
-    from: *const Line,
-    to: *mut Line,
-    lines: usize,
 }
 
 /// Changes the state of a head by its rows, one after another, and makes what each reads. Each place of the state but the first has what
@@ -98,10 +90,8 @@ pub(crate) unsafe fn linear_attention<V: F32x16>(
             let from = entered(before, to, lines.clone(), row < *end);
             let mut state = Block { from, to: to.as_mut_ptr(), lines: to.len() };
             while row < *end {
-                let mut v = [0.0; LANES];
-                v[..columns.len()].copy_from_slice(&head.v.row(row)[columns.clone()]);
                 // SAFETY: by the caller; both blocks have as many lines as a key has values.
-                let read = unsafe { step::<V>(head, row, &v, state) };
+                let read = unsafe { step::<V>(head, row, &columns, state) };
                 out.row_mut(row)[columns.clone()].copy_from_slice(&read[..columns.len()]);
                 state.from = state.to;
                 row += 1;
@@ -140,110 +130,40 @@ fn entered(
 unsafe fn step<V: F32x16>(
     head: &HeadRows<'_>,
     row: usize,
-    values: &Line,
+    columns: &Range<usize>,
     mut state: Block,
 ) -> Line {
     let (k, q, keep) = (head.k.row(row), head.q.row(row), head.keep.row(row));
     // SAFETY: by the caller; lines have 16 values.
     unsafe {
-        let keep = match keep {
-            [keep] => *keep,
-            each => {
-                fade::<V>(state, each);
+        let keep = match (head.decays, keep) {
+            (None, [keep]) => *keep,
+            (decays, each) => {
+                match decays {
+                    None => fade::<V>(state, each),
+                    Some(decays) => {
+                        let of_block = state.lines * columns.start..state.lines * columns.end;
+                        decay::<V>(state, &decays[of_block], of_columns(each, columns));
+                    }
+                }
                 state.from = state.to;
                 1.0
             }
         };
-        let (v, keep, rate) = (V::load(values.as_ptr()), V::splat(keep), head.rate.row(row)[0]);
+        let (v, keep) = (line::<V>(&head.v.row(row)[columns.clone()]), V::splat(keep));
+        let rate = of_columns::<V>(head.rate.row(row), columns);
         let added = match head.rule {
             StateRule::Add => v,
             StateRule::Delta => v.sub(known::<V>(state, k).mul(keep)),
         };
-        let read = update::<V>(state, [k, q], [keep, added.mul(V::splat(rate))]);
+        let read = update::<V>(state, [k, q], [keep, added.mul(rate)]);
         let read = read.mul(V::splat(head.scale));
         let read = match head.skip {
-            Some(skip) => v.fma(V::splat(skip), read),
+            Some(skip) => v.fma(of_columns(skip, columns), read),
             None => read,
         };
         let mut out = [0.0; LANES];
         read.store(out.as_mut_ptr());
         out
     }
-}
-
-/// Multiplies each line by a factor of its own.
-///
-/// # Safety
-/// As [`step`]; there are as many factors as lines.
-#[inline(always)]
-unsafe fn fade<V: F32x16>(state: Block, factors: &[f32]) {
-    let Block { from, to, lines } = state;
-    for (i, factor) in factors[..lines].iter().enumerate() {
-        // SAFETY: by the caller; a line has 16 values.
-        unsafe {
-            let faded = V::load(from.add(i).cast()).mul(V::splat(*factor));
-            faded.store(to.add(i).cast());
-        }
-    }
-}
-
-/// The sum of the lines, each times a value of the key.
-///
-/// # Safety
-/// As [`step`].
-#[inline(always)]
-unsafe fn known<V: F32x16>(state: Block, k: &[f32]) -> V {
-    let (from, k) = (state.from, &k[..state.lines]);
-    let last = k.len() / SUMS * SUMS;
-    // SAFETY: by the caller; lines have 16 values.
-    unsafe {
-        let line = |i: usize| V::load(from.add(i).cast());
-        let mut sums = [V::splat(0.0); SUMS];
-        for first in (0..last).step_by(SUMS) {
-            for i in 0..SUMS {
-                sums[i] = line(first + i).fma(V::splat(k[first + i]), sums[i]);
-            }
-        }
-        for (i, k) in k.iter().enumerate().skip(last) {
-            sums[0] = line(i).fma(V::splat(*k), sums[0]);
-        }
-        total(sums)
-    }
-}
-
-/// Makes each line keep·line + k·added, and returns the sum of the new ones, each times a value of the query.
-///
-/// # Safety
-/// As [`step`].
-#[inline(always)]
-unsafe fn update<V: F32x16>(state: Block, [k, q]: [&[f32]; 2], [keep, added]: [V; 2]) -> V {
-    let Block { from, to, lines } = state;
-    let (k, q) = (&k[..lines], &q[..lines]);
-    let last = lines / SUMS * SUMS;
-    // SAFETY: by the caller; lines have 16 values.
-    unsafe {
-        let change = |i: usize, sum: V| {
-            let new = V::splat(k[i]).fma(added, V::load(from.add(i).cast()).mul(keep));
-            new.store(to.add(i).cast());
-            new.fma(V::splat(q[i]), sum)
-        };
-        let mut sums = [V::splat(0.0); SUMS];
-        for first in (0..last).step_by(SUMS) {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                *sum = change(first + i, *sum);
-            }
-        }
-        for i in last..lines {
-            sums[0] = change(i, sums[0]);
-        }
-        total(sums)
-    }
-}
-
-/// # Safety
-/// The machine has the instructions of `V`.
-#[inline(always)]
-unsafe fn total<V: F32x16>([a, b, c, d]: [V; SUMS]) -> V {
-    // SAFETY: by the caller.
-    unsafe { a.add(b).add(c.add(d)) }
 }

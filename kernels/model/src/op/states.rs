@@ -34,8 +34,11 @@ pub struct LinearAttentionOp {
     pub rule: StateRule,
     /// Factor on what is read from the state.
     pub scale: f32,
-    /// Vector `[heads]`: how much of a value is added to the output.
+    /// Vector: how much of a value is added to the output, one number for each head, or with decays one for each value.
     pub skip: Option<WeightId>,
+    /// Matrix `[heads · value_dim, key_dim]`: the logarithm of what stays of each value of the states in a unit of time (Mamba; Gu and
+    /// Dao, 2023).
+    pub decay: Option<WeightId>,
     /// Which of the states of [`KvLayout::states`](crate::kv::KvLayout::states).
     pub state: usize,
 }
@@ -68,6 +71,11 @@ impl LinearAttentionOp {
         heads * key_dim * value_dim.next_multiple_of(LinearAttentionOp::BLOCK)
     }
 
+    /// Numbers of a head in the rate and the skip: one, or with decays one for each value.
+    pub fn rates(&self) -> usize {
+        self.decay.map_or(1, |_| self.value_dim)
+    }
+
     /// The head of queries and keys that a head of values has.
     pub fn key_head(&self, head: usize) -> usize {
         match self.key_order {
@@ -85,5 +93,57 @@ impl Op {
             Op::LinearAttention(op) => Some(op.state),
             _ => None,
         }
+    }
+
+    /// The small matrix that it reads as f32 column by column, and in which order.
+    pub fn by_column(&self) -> Option<(WeightId, ColumnOrder)> {
+        match self {
+            Op::ShortConv(op) => Some((op.weight, ColumnOrder::WHOLE)),
+            Op::LinearAttention(op) => {
+                let order = ColumnOrder { group: op.value_dim, panel: LinearAttentionOp::BLOCK };
+                Some((op.decay?, order))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An order of the values of a matrix: `[groups][panels][columns][rows of the panel]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnOrder {
+    /// Rows of a group.
+    pub group: usize,
+    /// Rows of a panel; the last one of a group may have fewer.
+    pub panel: usize,
+}
+
+impl ColumnOrder {
+    /// One panel of all rows: one column after another.
+    pub const WHOLE: ColumnOrder = ColumnOrder { group: usize::MAX, panel: usize::MAX };
+
+    /// The values of a matrix of rows of `cols` values in this order.
+    ///
+    /// # Panics
+    /// When rows have no values.
+    pub fn of(self, values: &[f32], cols: usize) -> Vec<f32> {
+        let len = |rows: usize| rows.saturating_mul(cols);
+        let groups = values.chunks(len(self.group));
+        let panels = groups.flat_map(|group| group.chunks(len(self.panel)));
+        let columns = panels.flat_map(|rows| (0..cols).map(|first| &rows[first..]));
+        columns.flat_map(|column| column.iter().step_by(cols).copied()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_in_panels_of_groups_of_rows() {
+        let values: Vec<f32> = (0..10u8).map(f32::from).collect();
+        let order = |group, panel| ColumnOrder { group, panel }.of(&values, 2);
+        assert_eq!(ColumnOrder::WHOLE.of(&values, 2), [0., 2., 4., 6., 8., 1., 3., 5., 7., 9.]);
+        assert_eq!(order(5, 2), [0., 2., 1., 3., 4., 6., 5., 7., 8., 9.]);
+        assert_eq!(order(3, 2), [0., 2., 1., 3., 4., 5., 6., 8., 7., 9.]);
     }
 }

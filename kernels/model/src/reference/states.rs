@@ -35,18 +35,20 @@ pub struct LinearRows<'a> {
     pub k: &'a [f32],
     /// `[rows][heads][value_dim]`.
     pub v: &'a [f32],
-    /// `[rows][heads]` or `[rows][heads][key_dim]`.
+    /// `[rows][heads]` or `[rows][heads][key_dim]`; with decays `[rows][heads][value_dim]`.
     pub keep: &'a [f32],
-    /// `[rows][heads]`.
+    /// `[rows][heads]`, or with decays `[rows][heads][value_dim]`.
     pub rate: &'a [f32],
-    /// `[heads]`.
+    /// `[heads]`, or with decays `[heads][value_dim]`.
     pub skip: Option<&'a [f32]>,
+    /// `[heads][value_dim][key_dim]`.
+    pub decay: Option<&'a [f32]>,
 }
 
 /// Attention whose keys and values are added up in a state: the output, and the last state, `[heads][key_dim][value_dim]`.
 pub fn linear_attention(op: &LinearAttentionOp, x: &LinearRows<'_>) -> [Vec<f64>; 2] {
-    let (keys, values) = (op.key_dim, op.value_dim);
-    let rows = x.rate.len() / op.heads;
+    let (keys, values, rates) = (op.key_dim, op.value_dim, op.rates());
+    let rows = x.rate.len() / (op.heads * rates);
     let kept = x.keep.len() / (rows * op.heads);
     let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let mut state = vec![0.0; op.heads * keys * values];
@@ -57,19 +59,28 @@ pub fn linear_attention(op: &LinearAttentionOp, x: &LinearRows<'_>) -> [Vec<f64>
         let k = wide(&x.k[key_at * keys..][..keys]);
         let v = wide(&x.v[at * values..][..values]);
         let keep = wide(&x.keep[at * kept..][..kept]);
-        let (rate, skip) = (f64::from(x.rate[at]), x.skip.map_or(0.0, |skip| skip[head].into()));
+        let rate = wide(&x.rate[at * rates..][..rates]);
+        let skip = x.skip.map_or(vec![0.0], |skip| wide(&skip[head * rates..][..rates]));
+        let stays = |i: usize, column: usize| match x.decay {
+            Some(decay) => {
+                let decay = f64::from(decay[(head * values + column) * keys + i]);
+                (keep[column] * decay).exp()
+            }
+            None => keep[i % kept],
+        };
         for column in 0..values {
             let of = |i: usize| (head * keys + i) * values + column;
-            (0..keys).for_each(|i| state[of(i)] *= keep[i % kept]);
+            (0..keys).for_each(|i| state[of(i)] *= stays(i, column));
             let known: f64 = (0..keys).map(|i| state[of(i)] * k[i]).sum();
-            let added = rate
+            let added = rate[column % rates]
                 * match op.rule {
                     StateRule::Add => v[column],
                     StateRule::Delta => v[column] - known,
                 };
             (0..keys).for_each(|i| state[of(i)] += k[i] * added);
             let read: f64 = (0..keys).map(|i| state[of(i)] * q[i]).sum();
-            out[at * values + column] = f64::from(op.scale) * read + skip * v[column];
+            out[at * values + column] =
+                f64::from(op.scale) * read + skip[column % skip.len()] * v[column];
         }
     }
     [out, state]

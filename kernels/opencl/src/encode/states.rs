@@ -13,7 +13,7 @@ impl Encoder<'_> {
         node: &Node,
         op: ShortConvOp,
     ) -> Result<Stored, DeviceError> {
-        self.model.weights.load_transposed(op.weight)?;
+        self.model.weights.load_by_column(&node.op)?;
         op.bias.map_or(Ok(()), |bias| self.model.weights.load_vector(bias))?;
         self.bring_states(node, op.state)?;
         let (x, out) = (self.whole(node, 0)?, self.output(node)?);
@@ -40,6 +40,7 @@ impl Encoder<'_> {
         op: &LinearAttentionOp,
     ) -> Result<Stored, DeviceError> {
         op.skip.map_or(Ok(()), |skip| self.model.weights.load_vector(skip))?;
+        self.model.weights.load_by_column(&node.op)?;
         self.bring_states(node, op.state)?;
         let mut input = |index| self.whole(node, index);
         let inputs = [input(0)?, input(1)?, input(2)?, input(3)?, input(4)?];
@@ -52,6 +53,7 @@ impl Encoder<'_> {
             inputs: inputs.each_ref().map(Stored::view),
             factors,
             skip: op.skip.map(|skip| weights.vector(skip)),
+            decays: op.decay.map(|decay| weights.vector(decay)),
             state: StateRows { states, spans: self.ints.spans(), rows },
             out: out.view(),
         });

@@ -76,10 +76,12 @@ pub(crate) struct LinearAttention<'a> {
     pub(crate) op: &'a LinearAttentionOp,
     /// q, k, v, keep and rate of [`Op::LinearAttention`](lapwing_model::op::Op::LinearAttention).
     pub(crate) inputs: [View<'a>; 5],
-    /// Factors of a row of `keep` for each head: 1, or one for each value of a key.
+    /// Values of a row of `keep` for each head: 1, or one for each value of a key; with decays one for each value of the head.
     pub(crate) factors: usize,
-    /// How much of a value is added to the output, by head.
+    /// How much of a value is added to the output, by head, or with decays by value.
     pub(crate) skip: Option<&'a Buffer>,
+    /// The decays, in the order of [`Op::by_column`](lapwing_model::op::Op::by_column).
+    pub(crate) decays: Option<&'a Buffer>,
     pub(crate) state: StateRows<'a>,
     /// Rows of `heads · value_dim` values.
     pub(crate) out: View<'a>,
@@ -133,15 +135,18 @@ impl Kernels {
         &mut self,
         job: &LinearAttention<'_>,
     ) -> Result<(), OpenClError> {
-        let LinearAttention { op, skip, state, out, .. } = *job;
+        let LinearAttention { op, skip, decays, state, out, .. } = *job;
         if state.rows == 0 {
             return Ok(());
         }
         let mut args: Vec<Arg<'_>> = job.checked_inputs().iter().flat_map(View::args).collect();
         out.check(state.rows, op.heads * op.value_dim, "out of linear attention");
-        let has_room = |skip: &Buffer| skip.bytes() / F32 >= op.heads;
-        assert!(skip.is_none_or(has_room), "a skip of {} heads", op.heads);
-        args.extend([skip.unwrap_or(out.buffer), state.states].map(Arg::Buffer));
+        let has_room = |buffer: &Buffer, of_head: usize| buffer.bytes() / F32 >= op.heads * of_head;
+        let has_skip = skip.is_none_or(|skip| has_room(skip, op.rates()));
+        let has_decays = decays.is_none_or(|decays| has_room(decays, op.value_dim * op.key_dim));
+        assert!(has_skip && has_decays, "a skip or decays of {} heads", op.heads);
+        let weights = [skip, decays].map(|buffer| buffer.unwrap_or(out.buffer));
+        args.extend([weights[0], weights[1], state.states].map(Arg::Buffer));
         args.extend(out.args());
         let values = LinearAttentionOp::state_values(op.heads, op.key_dim, op.value_dim);
         args.extend(state.args(values));
@@ -169,16 +174,18 @@ impl<'a> LinearAttention<'a> {
     /// # Panics
     /// If one is too small, or heads share no keys evenly.
     fn checked_inputs(&self) -> [View<'a>; 5] {
-        let LinearAttentionOp { heads, key_heads, key_dim, value_dim, first, .. } = *self.op;
+        let op = self.op;
+        let LinearAttentionOp { heads, key_heads, key_dim, value_dim, first, .. } = *op;
         let is_even = key_heads > 0 && heads.is_multiple_of(key_heads);
         assert!(is_even, "{heads} heads with keys of {key_heads}");
-        let is_known = self.factors == 1 || self.factors == key_dim;
+        let known = if op.decay.is_some() { [value_dim; 2] } else { [1, key_dim] };
+        let is_known = known.contains(&self.factors) && op.decay.is_some() == self.decays.is_some();
         assert!(is_known, "{} factors of keys of {key_dim} values", self.factors);
         let [q, k, v, keep, rate] = self.inputs;
         let from = |view: View<'a>, column| View { at: view.at + column, ..view };
         let inputs = [from(q, first[0]), from(k, first[1]), from(v, first[2]), keep, rate];
         let keys = key_heads * key_dim;
-        let widths = [keys, keys, heads * value_dim, heads * self.factors, heads];
+        let widths = [keys, keys, heads * value_dim, heads * self.factors, heads * op.rates()];
         for (view, width) in inputs.iter().zip(widths) {
             view.check(self.state.rows, width, "an input of linear attention");
         }
@@ -191,7 +198,8 @@ impl<'a> LinearAttention<'a> {
             self.op.rule == StateRule::Delta,
             self.op.key_order == KeyOrder::Turns,
             self.skip.is_some(),
-            self.factors > 1,
+            self.factors > 1 && self.decays.is_none(),
+            self.decays.is_some(),
         ];
         bits.iter().enumerate().map(|(bit, is_set)| i32::from(*is_set) << bit).sum()
     }

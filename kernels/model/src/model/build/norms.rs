@@ -118,6 +118,26 @@ impl Builder<'_> {
         }
     }
 
+    /// The RMS norm of each group of values, each group with weights of its own.
+    pub(super) fn norm_of_own_groups(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        group: usize,
+        eps: f32,
+    ) -> Result<ValueId, ModelError> {
+        let (name, width) = (self.norm_weight(role), self.graph.value(x).width);
+        let weight = self.matrix(&name, width / group, group)?;
+        let normed = self.push(Op::RmsNorm { weight: None, group, eps }, &[x], width, role);
+        Ok(self.push(Op::ScaleBy { weight }, &[normed], width, "norm_gain"))
+    }
+
+    /// Name of a norm's weights. Files of PLaMo leave out the end of some names.
+    fn norm_weight(&self, role: &str) -> String {
+        let end = if self.has(role) { "" } else { ".weight" };
+        self.name(&format!("{role}{end}"))
+    }
+
     fn norm_of_groups(
         &mut self,
         role: &'static str,
@@ -126,10 +146,13 @@ impl Builder<'_> {
         eps: f32,
     ) -> Result<ValueId, ModelError> {
         let width = self.graph.value(x).width;
-        // Files of PLaMo leave out the end of some names.
-        let end = if self.has(role) { "" } else { ".weight" };
-        let [weight, bias] = [end, ".bias"].map(|end| self.name(&format!("{role}{end}")));
+        let (weight, bias) = (self.norm_weight(role), self.name(&format!("{role}.bias")));
         let eps = eps / self.config.residual_scale.powi(2);
+        // In PLaMo 2 each head has weights of its own.
+        let rows = self.tensors.find(&weight).map_or(1, |found| found.rows);
+        if self.config.norm == NormKind::Rms && rows > 1 {
+            return self.norm_of_own_groups(role, x, group, eps);
+        }
         let op = match self.config.norm {
             NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
             NormKind::RmsWithoutWeights => Op::RmsNorm { weight: None, group, eps },

@@ -95,12 +95,8 @@ impl Builder<'_> {
 
     /// Norms of the heads that share keys, together, with weights of their own.
     fn norm_of_key_heads(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
-        let (sizes, width) = (self.recurrent(), self.graph.value(x).width);
-        let group = width / sizes.key_heads;
-        let weight = self.matrix(&self.name("ssm_norm.weight"), sizes.key_heads, group)?;
-        let norm = Op::RmsNorm { weight: None, group, eps: self.config.norm_eps };
-        let normed = self.push(norm, &[x], width, "ssm_norm");
-        Ok(self.push(Op::ScaleBy { weight }, &[normed], width, "ssm_norm_gain"))
+        let group = self.graph.value(x).width / self.recurrent().key_heads;
+        self.norm_of_own_groups("ssm_norm", x, group, self.config.norm_eps)
     }
 
     /// Queries, keys and values side by side, and the gates: products with two matrices, or with one that has the rows of each head of
@@ -173,6 +169,7 @@ impl Builder<'_> {
             rule: StateRule::Add,
             scale: 1.0,
             skip: None,
+            decay: None,
             state: self.config.state_layer(self.layer_number()) + state,
         }
     }

@@ -39,12 +39,17 @@ fn linear_attention_does_not_race() {
     for key_dim in cases(&[24][..], &[24, 5, 128][..]).iter().copied() {
         let keys = || view(rows, key_heads * key_dim);
         let wide = || view(rows, heads * values);
-        for (numbers, flags) in spans().into_iter().zip([1 + 4 + 8, 2]) {
-            let factors = if flags & 8 > 0 { key_dim } else { 1 };
+        for (numbers, flags) in spans().into_iter().zip([1 + 4 + 8, 2 + 4 + 16]) {
+            let rates = if flags & 16 > 0 { values } else { 1 };
+            let factors = if flags & 8 > 0 { key_dim } else { rates };
             let inputs = keys().into_iter().chain(keys()).chain(wide());
-            let inputs = inputs.chain(view(rows, heads * factors)).chain(view(rows, heads));
-            let states = Floats(5 * heads * 2 * key_dim * 16);
-            let of = inputs.chain([Floats(heads), states]).chain(wide()).chain(span_args(&numbers));
+            let inputs = inputs.chain(view(rows, heads * factors)).chain(view(rows, heads * rates));
+            let [decays, states] =
+                [heads * values * key_dim, 5 * heads * 2 * key_dim * 16].map(Floats);
+            let of = inputs
+                .chain([Floats(heads * rates), decays, states])
+                .chain(wide())
+                .chain(span_args(&numbers));
             let of = of.chain([heads, key_heads, values, flags].map(Int)).chain([Float(0.3)]);
             let launch = Launch::new("linear_attention_group", [2 * heads, 2, 1], [256, 1], of);
             check(Family::LinearAttention(key_dim), KvDtype::F32, [launch]);

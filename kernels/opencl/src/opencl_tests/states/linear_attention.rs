@@ -6,7 +6,7 @@ use super::{Bench, OnDevice, Piece, ROWS, divisions, of_pieces, unknown};
 use crate::ops::{LinearAttention, StateRows};
 use crate::session::Buffer;
 use lapwing_model::graph::WeightId;
-use lapwing_model::op::{KeyOrder, LinearAttentionOp, StateRule};
+use lapwing_model::op::{KeyOrder, LinearAttentionOp, Op, StateRule};
 use lapwing_model::reference::{self, LinearRows};
 
 of_both_kinds! {
@@ -32,10 +32,11 @@ struct Rows {
     keep: Vec<f32>,
     rate: Vec<f32>,
     skip: Option<Vec<f32>>,
+    decay: Option<Vec<f32>>,
 }
 
 impl Rows {
-    /// `kind`: bits of the delta rule, of a skip, of keys by turns, and of factors by values of a key.
+    /// `kind`: bits of the delta rule, of a skip, of keys by turns, and of factors by values of a key; of those beyond 15, of decays.
     fn new([key_heads, shared, key_dim, value_dim]: [usize; 4], kind: usize) -> Rows {
         let (heads, keys) = (key_heads * shared, key_heads * key_dim);
         let is = |bit: usize| kind >> bit & 1 == 1;
@@ -49,6 +50,7 @@ impl Rows {
             rule: if is(0) { StateRule::Delta } else { StateRule::Add },
             scale: 0.3,
             skip: is(1).then_some(WeightId(0)),
+            decay: is(4).then_some(WeightId(1)),
             state: 0,
         };
         let width = 2 * keys + heads * value_dim;
@@ -61,10 +63,13 @@ impl Rows {
             }
         }
         let within = |seed, len| noise(seed, len).into_iter().map(f32::abs).collect();
-        let factors = if is(3) { key_dim } else { 1 };
-        let (keep, rate) = (within(2, ROWS * heads * factors), within(3, ROWS * heads));
-        let skip = is(1).then(|| noise(4, heads));
-        Rows { op, mixed, width, factors, keep, rate, skip }
+        let factors = if is(3) && !is(4) { key_dim } else { op.rates() };
+        let all = heads * op.rates();
+        let (keep, rate) = (within(2, ROWS * heads * factors), within(3, ROWS * all));
+        let skip = is(1).then(|| noise(4, all));
+        let decay = noise(5, heads * value_dim * key_dim).into_iter().map(|x| -3.0 * x.abs());
+        let decay = is(4).then(|| decay.collect());
+        Rows { op, mixed, width, factors, keep, rate, skip, decay }
     }
 
     /// The outputs and the last state, `[heads][key_dim][value_dim]`.
@@ -77,7 +82,11 @@ impl Rows {
         let (q, k) = (part(0, keys), part(keys, keys));
         let v = part(2 * keys, op.heads * op.value_dim);
         let (keep, rate, skip) = (&self.keep, &self.rate, self.skip.as_deref());
-        reference::linear_attention(op, &LinearRows { q: &q, k: &k, v: &v, keep, rate, skip })
+        let decay = self.decay.as_deref();
+        reference::linear_attention(
+            op,
+            &LinearRows { q: &q, k: &k, v: &v, keep, rate, skip, decay },
+        )
     }
 
     /// The outputs of pieces in a batch.
@@ -86,14 +95,19 @@ impl Rows {
         let batch = OnDevice::new(bench, pieces);
         let placed = |x: &[f32], width| bench.guarded(&of_pieces(x, width, pieces), width);
         let mixed = placed(&self.mixed, self.width);
-        let (keep, rate) = (placed(&self.keep, of_keep), placed(&self.rate, op.heads));
+        let (keep, rate) = (placed(&self.keep, of_keep), placed(&self.rate, op.heads * op.rates()));
         let skip = self.skip.as_ref().map(|skip| bench.floats(skip));
+        let (_, order) = Op::LinearAttention(Box::new(*op)).by_column().unzip();
+        let decays = self.decay.iter().zip(order);
+        let decays = decays.map(|(x, order)| order.of(x, op.key_dim)).next();
+        let decays = decays.map(|decays| bench.floats(&decays));
         let out = bench.room(batch.rows, op.heads * op.value_dim);
         let job = LinearAttention {
             op,
             inputs: [mixed.view(), mixed.view(), mixed.view(), keep.view(), rate.view()],
             factors: self.factors,
             skip: skip.as_ref(),
+            decays: decays.as_ref(),
             state: StateRows { states, spans: batch.spans(), rows: batch.rows },
             out: out.view(),
         };
@@ -125,7 +139,7 @@ impl Rows {
 
 fn check(mut bench: Bench) {
     for shape in shapes() {
-        for kind in (0..16).step_by(cases(5, 3)) {
+        for kind in (0..32).step_by(cases(6, 3)) {
             let what = format!("{shape:?}, kind {kind}");
             let x = Rows::new(shape, kind);
             let wide = x.op.heads * x.op.value_dim;

@@ -48,16 +48,18 @@ impl Kernels {
                 rule: StateRule::Delta,
                 scale: 1.0,
                 skip: None,
+                decay: None,
                 state: 0,
             };
             let inputs = [View { buffer: &zeros, at: 0, stride: key_dim }; 5];
             let state = StateRows { states: &states, spans, rows: 1 };
-            let skip = None;
+            let (skip, decays) = (None, None);
             self.linear_attention(&LinearAttention {
                 op: &op,
                 inputs,
                 factors: 1,
                 skip,
+                decays,
                 state,
                 out,
             })?;
