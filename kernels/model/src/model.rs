@@ -25,7 +25,7 @@ pub use architectures::supported;
 pub use config::ModelConfig;
 pub use experts::{ExpertsConfig, SharedExpert};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
-pub use layer::{LatentRanks, LayerAttention, LayerHeads, RecurrentSizes, SinkLayers};
+pub use layer::{LatentRanks, LayerAttention, LayerHeads, RecurrentSizes, SinkLayers, StepNorms};
 pub use model_part::ModelPart;
 pub use norm_kind::NormKind;
 

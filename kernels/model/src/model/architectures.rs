@@ -59,6 +59,7 @@ mod hy_v3;
 mod internlm2;
 mod jais;
 mod jais2;
+mod jamba;
 mod jina_bert_v2;
 mod jina_bert_v3;
 mod kimi_linear;
@@ -69,6 +70,7 @@ mod llama;
 mod llama4;
 mod llama_embed;
 mod maincoder;
+mod mamba;
 mod mamba2;
 mod maple;
 mod mellum;
@@ -99,6 +101,7 @@ mod phi2;
 mod phi3;
 mod phimoe;
 mod plamo;
+mod plamo2;
 mod plamo3;
 mod plm;
 mod qwen;
@@ -125,7 +128,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 120] = [
+const TABLE: [Architecture; 123] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -198,7 +201,9 @@ const TABLE: [Architecture; 120] = [
     granitehybrid::ARCHITECTURE,
     nemotron_h::ARCHITECTURE,
     falcon_h1::ARCHITECTURE,
+    mamba::ARCHITECTURE,
     mamba2::ARCHITECTURE,
+    plamo2::ARCHITECTURE,
     qwen2moe::ARCHITECTURE,
     qwen3vlmoe::ARCHITECTURE,
     gpt_oss::ARCHITECTURE,
@@ -215,6 +220,7 @@ const TABLE: [Architecture; 120] = [
     qwen3next::ARCHITECTURE,
     nemotron_h_moe::ARCHITECTURE,
     kimi_linear::ARCHITECTURE,
+    jamba::ARCHITECTURE,
     phimoe::ARCHITECTURE,
     olmoe::ARCHITECTURE,
     ernie4_5_moe::ARCHITECTURE,

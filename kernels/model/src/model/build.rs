@@ -12,6 +12,7 @@ mod latent;
 mod layer;
 mod layer_inputs;
 mod limits;
+mod mamba;
 mod normed_attention;
 mod norms;
 mod predictor;

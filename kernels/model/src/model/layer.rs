@@ -61,6 +61,19 @@ pub struct RecurrentSizes {
     pub key_dim: usize,
     /// Values of a value.
     pub value_dim: usize,
+    /// Norms of what makes the steps of Mamba, and of its keys and queries.
+    pub step_norms: StepNorms,
+}
+
+/// Norms of what makes the steps of Mamba, and of its keys and queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepNorms {
+    /// None.
+    None,
+    /// Without weights.
+    WithoutWeights,
+    /// With weights.
+    Weighted,
 }
 
 impl RecurrentSizes {
@@ -79,9 +92,9 @@ impl RecurrentSizes {
         2 * self.key_width() + self.value_width()
     }
 
-    /// Values of the states of a layer: the last rows before the convolution, and what its heads keep.
-    pub fn states(&self) -> Vec<usize> {
-        let conv = (self.taps - 1) * self.conv_width();
+    /// Values of the states of a layer: the last rows before a convolution of so many columns, and what its heads keep.
+    pub fn states(&self, conv_width: usize) -> Vec<usize> {
+        let conv = (self.taps - 1) * conv_width;
         vec![conv, LinearAttentionOp::state_values(self.heads, self.key_dim, self.value_dim)]
     }
 }

@@ -1,7 +1,7 @@
 //! What may differ between the layers of a model.
 
 use super::ModelConfig;
-use super::layer::{LayerAttention, LayerHeads};
+use super::layer::{LayerAttention, LayerHeads, RecurrentSizes};
 use crate::kv::{KvDtype, KvLayout, StateLayout};
 
 impl ModelConfig {
@@ -16,6 +16,32 @@ impl ModelConfig {
         self.states = blocks.iter().map(|block| self.states[*block].clone()).collect();
         self.layers = blocks.len();
         self.blocks = blocks;
+    }
+
+    /// Which layers have no heads of keys and values.
+    pub(super) fn layers_without_keys(&self) -> Vec<bool> {
+        self.heads.iter().map(|heads| heads.kv.count == 0).collect()
+    }
+
+    /// Leaves out attention of all layers. Files of models without it may state heads.
+    pub(super) fn leave_out_heads(&mut self) {
+        for heads in &mut self.heads {
+            (heads.count, heads.kv.count) = (0, 0);
+        }
+        self.rotated.fill(false);
+    }
+
+    /// Sets the sizes of linear attention, and the states of the layers that have it, with so many columns of the convolution.
+    pub(super) fn set_recurrent(
+        &mut self,
+        is_recurrent: &[bool],
+        sizes: RecurrentSizes,
+        conv_width: usize,
+    ) {
+        self.recurrent = Some(sizes);
+        for (states, _) in self.states.iter_mut().zip(is_recurrent).filter(|(_, is)| **is) {
+            *states = sizes.states(conv_width);
+        }
     }
 
     /// Attention of a layer.

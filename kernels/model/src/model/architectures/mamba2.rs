@@ -12,11 +12,7 @@ struct Mamba2;
 
 impl Decoder for Mamba2 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        // Files may state heads, which there are none of.
-        for heads in &mut config.heads {
-            (heads.count, heads.kv.count) = (0, 0);
-        }
-        config.rotated.fill(false);
+        config.leave_out_heads();
         keys.recurrent(config, &vec![true; config.layers])
     }
 

@@ -1,7 +1,7 @@
 //! Keys of layers with linear attention.
 
 use super::Keys;
-use crate::model::{ModelConfig, ModelError, RecurrentSizes};
+use crate::model::{ModelConfig, ModelError, RecurrentSizes, StepNorms};
 use crate::op::LinearAttentionOp;
 
 const TAPS: &str = "ssm.conv_kernel";
@@ -17,22 +17,76 @@ impl Keys<'_> {
         config: &mut ModelConfig,
         is_recurrent: &[bool],
     ) -> Result<(), ModelError> {
-        let taps = self.count(TAPS, 64)?;
-        self.check(TAPS, taps, taps > 1, || "it must be at least 2".to_owned())?;
-        let (values, key_dim) = (self.count(VALUES, 1 << 20)?, self.count(KEY, 1 << 16)?);
-        let (heads, key_heads) = (self.count(HEADS, values)?, self.count(KEY_HEADS, 1 << 16)?);
-        self.check(HEADS, heads, values.is_multiple_of(heads), || {
-            format!("it must divide the {values} values")
-        })?;
+        let heads = self.heads_of_values()?;
+        let key_heads = self.count(KEY_HEADS, 1 << 16)?;
         self.check(KEY_HEADS, key_heads, heads.is_multiple_of(key_heads), || {
             format!("it must divide the {heads} heads")
         })?;
-        let sizes = RecurrentSizes { taps, heads, key_heads, key_dim, value_dim: values / heads };
-        config.recurrent = Some(sizes);
-        for (states, _) in config.states.iter_mut().zip(is_recurrent).filter(|(_, is)| **is) {
-            *states = sizes.states();
-        }
+        let sizes = RecurrentSizes { heads, key_heads, ..self.sizes(heads)? };
+        config.set_recurrent(is_recurrent, sizes, sizes.conv_width());
         Ok(())
+    }
+
+    /// Sets the sizes of Mamba, whose values fade each on their own, and the states of the layers that have it. Values that are stored
+    /// together count as a head.
+    pub(in crate::model) fn mamba(
+        &self,
+        config: &mut ModelConfig,
+        is_recurrent: &[bool],
+        step_norms: StepNorms,
+    ) -> Result<(), ModelError> {
+        // The tensors say how long the rows are that make steps.
+        self.ignore(HEADS);
+        let (values, block) = (self.count(VALUES, 1 << 20)?, LinearAttentionOp::BLOCK);
+        let heads = if values.is_multiple_of(block) { values / block } else { 1 };
+        let sizes = RecurrentSizes { step_norms, ..self.sizes(heads)? };
+        config.set_recurrent(is_recurrent, sizes, values);
+        Ok(())
+    }
+
+    /// As [`mamba`](Keys::mamba), with heads whose values fade together, and with weights of the norms.
+    pub(in crate::model) fn mamba_of_heads(
+        &self,
+        config: &mut ModelConfig,
+        is_recurrent: &[bool],
+    ) -> Result<(), ModelError> {
+        let groups = self.opt_count(KEY_HEADS)?.unwrap_or(0);
+        self.check(KEY_HEADS, groups, groups == 0, || {
+            "it must be 0: all heads have the same keys".to_owned()
+        })?;
+        let sizes = self.sizes(self.heads_of_values()?)?;
+        let sizes = RecurrentSizes { step_norms: StepNorms::Weighted, ..sizes };
+        config.set_recurrent(is_recurrent, sizes, sizes.value_width());
+        Ok(())
+    }
+
+    /// Heads of values.
+    fn heads_of_values(&self) -> Result<usize, ModelError> {
+        let values = self.count(VALUES, 1 << 20)?;
+        let heads = self.count(HEADS, values)?;
+        self.check(HEADS, heads, values.is_multiple_of(heads), || {
+            format!("it must divide the {values} values")
+        })?;
+        Ok(heads)
+    }
+
+    /// Sizes of so many heads with the same keys.
+    fn sizes(&self, heads: usize) -> Result<RecurrentSizes, ModelError> {
+        let (values, key_dim) = (self.count(VALUES, 1 << 20)?, self.count(KEY, 1 << 16)?);
+        Ok(RecurrentSizes {
+            taps: self.taps()?,
+            heads,
+            key_heads: 1,
+            key_dim,
+            value_dim: values / heads,
+            step_norms: StepNorms::None,
+        })
+    }
+
+    fn taps(&self) -> Result<usize, ModelError> {
+        let taps = self.count(TAPS, 64)?;
+        self.check(TAPS, taps, taps > 1, || "it must be at least 2".to_owned())?;
+        Ok(taps)
     }
 
     /// As [`recurrent`](Keys::recurrent), for the layers without heads of keys and values.
@@ -40,8 +94,7 @@ impl Keys<'_> {
         &self,
         config: &mut ModelConfig,
     ) -> Result<(), ModelError> {
-        let is_bare = config.heads.iter().map(|heads| heads.kv.count == 0);
-        self.recurrent(config, &is_bare.collect::<Vec<_>>())
+        self.recurrent(config, &config.layers_without_keys())
     }
 
     /// Sets the layers with a delta net that fades by channel, which have no heads of keys and values, and the ranks of latent attention
@@ -50,12 +103,13 @@ impl Keys<'_> {
         &self,
         config: &mut ModelConfig,
     ) -> Result<(), ModelError> {
-        let bare: Vec<bool> = config.heads.iter().map(|heads| heads.kv.count == 0).collect();
+        let bare = config.layers_without_keys();
         self.latent(config)?;
-        let (taps, heads) = (self.count(TAPS, 64)?, config.heads[0].count);
-        self.check(TAPS, taps, taps > 1, || "it must be at least 2".to_owned())?;
+        let (taps, heads) = (self.taps()?, config.heads[0].count);
         let dim = self.count("kda.head_dim", 1 << 16)?;
-        let sizes = RecurrentSizes { taps, heads, key_heads: heads, key_dim: dim, value_dim: dim };
+        let (key_heads, step_norms) = (heads, StepNorms::None);
+        let sizes =
+            RecurrentSizes { taps, heads, key_heads, key_dim: dim, value_dim: dim, step_norms };
         config.recurrent = Some(sizes);
         let conv = (taps - 1) * sizes.value_width();
         let state = LinearAttentionOp::state_values(heads, dim, dim);
