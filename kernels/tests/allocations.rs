@@ -122,6 +122,7 @@ fn a_warm_step_allocates_nothing() {
         "minicpm3",
         "qwen35",
         "nemotron_h",
+        "mamba",
         "format-q4_k",
         "format-f16",
     ] {

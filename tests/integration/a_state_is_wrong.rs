@@ -7,7 +7,7 @@ use lapwing::devices::DeviceSpec;
 use lapwing::draft::DraftChoice;
 use lapwing::{Engine, EngineBuilder, ErrorKind, KvDtype, Prompt, Requant, Request, Shutdown};
 
-const MODELS: [&str; 4] = ["lfm2", "lfm2-windows", "qwen35", "nemotron_h"];
+const MODELS: [&str; 6] = ["lfm2", "lfm2-windows", "qwen35", "nemotron_h", "mamba", "jamba"];
 
 fn builder(name: &str) -> EngineBuilder {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");

@@ -13,8 +13,17 @@ use crate::an_opencl_device_computes_otherwise::ByTurns;
 use crate::cases::cases;
 use crate::support::needs_driver;
 
-const MODELS: [&str; 7] =
-    ["qwen35", "lfm2", "nemotron_h", "granitehybrid", "mamba2", "kimi-linear", "bailingmoe3"];
+const MODELS: [&str; 9] = [
+    "qwen35",
+    "lfm2",
+    "nemotron_h",
+    "granitehybrid",
+    "mamba2",
+    "kimi-linear",
+    "mamba",
+    "jamba",
+    "bailingmoe3",
+];
 
 const STRATEGIES: [&str; 5] = ["layer-split", "by turns", "auto", "row-cut", "tensor-level"];
 

@@ -11,6 +11,9 @@ DELTA = {"ssm.conv_kernel": 4, "ssm.inner_size": 120, "ssm.state_size": 20, "ssm
 # Two groups of three heads of 20 values, and keys of 12.
 MAMBA = {"ssm.conv_kernel": 4, "ssm.inner_size": 120, "ssm.state_size": 12, "ssm.time_step_rank": 6, "ssm.group_count": 2}
 NO_FF = {"feed_forward_length": 0}
+# Four blocks of 16 values that fade each on its own, and steps that are made of rows of 5.
+MAMBA_1 = {"ssm.conv_kernel": 4, "ssm.inner_size": 64, "ssm.state_size": 12, "ssm.time_step_rank": 5}
+NO_HEADS = {**NO_FF, "attention.head_count": 0, "attention.head_count_kv": None}
 STATES = {"rows": 72}
 
 
@@ -39,6 +42,12 @@ def predictor_of_ling(layer: int) -> dict:
                 "ffn_down_shexp": [40, 32], "nextn.eh_proj": [64, 32]}
     shapes = {f"{name}.weight": shape for name, shape in {**norms, **matrices}.items()}
     return {f"blk.{layer}.{name}": shape for name, shape in {**shapes, "exp_probs_b.bias": [8]}.items()}
+
+
+def dense_block(layer: int) -> dict:
+    """The tensors of a feed-forward block of width 32, hidden 24."""
+    shapes = {"gate": [32, 24], "up": [32, 24], "down": [24, 32]}
+    return {f"blk.{layer}.ffn_{part}.weight": shape for part, shape in shapes.items()}
 
 
 RECURRENT = [
@@ -89,8 +98,27 @@ RECURRENT = [
     Family("falcon-h1-plain", "falcon-h1", "the same without norms of groups; tied", {**MAMBA, "ssm.group_count": 1}, bare=True,
            kept=(r"ssm_conv1d\.bias",), without=(OUTPUT, "ssm_norm"), **STATES),
     Family("mamba2", "mamba2", "Mamba-2 alone", {
-        **MAMBA, **NO_FF, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "block_count": 3, "attention.head_count": 0,
-        "attention.head_count_kv": None}, bare=True, **STATES),
+        **MAMBA, **NO_HEADS, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "block_count": 3}, bare=True, **STATES),
+    Family("mamba", "mamba", "Mamba alone, with 72 values, which are no whole blocks of 16", {
+        **MAMBA_1, **NO_HEADS, "embedding_length": 36, "ssm.inner_size": 72, "block_count": 3}, bare=True, **STATES),
+    Family("mamba-falcon", "mamba", "as Falcon Mamba: norms without weights of steps, keys and queries; tied", {
+        **MAMBA_1, **NO_HEADS, "block_count": 3, "ssm.dt_b_c_rms": True}, bare=True, without=(OUTPUT,),
+           changes={"no norms": {"ssm.dt_b_c_rms": False}}, **STATES),
+    Family("jamba", "jamba", "Mamba with norms of steps, keys and queries, attention without rotation in the second of three layers, and "
+           "there experts whose weights are not normalised", {
+               **MAMBA_1, "block_count": 3, "attention.head_count_kv": [0, 2, 0], "feed_forward_length": 24, "expert_count": 8,
+               "expert_used_count": 3},
+           without=(r"blk\.[02]\.ffn_(gate_inp|gate_exps|up_exps|down_exps)",), more={**dense_block(0), **dense_block(2)},
+           changes=MORE_USED, **STATES),
+    Family("jamba-dense", "jamba", "the same with one expert, which is a dense block; tied", {
+        **MAMBA_1, "block_count": 3, "attention.head_count_kv": [0, 2, 0], "feed_forward_length": 24, "expert_count": 1,
+        "expert_used_count": 1},
+           bare=True, without=(OUTPUT, r"ffn_(gate_inp|gate_exps|up_exps|down_exps)"),
+           more={**dense_block(0), **dense_block(1), **dense_block(2)}, **STATES),
+    Family("plamo2", "plamo2", "Mamba with six heads, whose gates and values are by turns in one matrix, and attention in the second of "
+           "three layers, with norms of heads that have weights of their own and values shorter than keys; norms before and after blocks", {
+               **MAMBA, "ssm.group_count": 0, "block_count": 3, "attention.head_count_kv": [0, 2, 0], "attention.key_length": 16,
+               "attention.value_length": 8}, **STATES),
     Family("kimi-linear", "kimi-linear", "delta nets whose states fade by channel, with three convolutions; absorbed latent attention "
            "without rotation in the second of three layers; sigmoids, an expert of all rows, a dense layer", {
                **EXPERTS, "block_count": 3, "attention.head_count_kv": [0, 1, 0], "ssm.conv_kernel": 4, "kda.head_dim": 20,

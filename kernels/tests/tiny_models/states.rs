@@ -13,8 +13,18 @@ use lapwing_kernels::kv::{KvLayout, PageIds, StateLayout};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::part::Part;
 
-const MODELS: [&str; 7] =
-    ["lfm2", "lfm2-windows", "qwen35", "granitehybrid", "falcon-h1", "mamba2", "bailingmoe3"];
+const MODELS: [&str; 10] = [
+    "lfm2",
+    "lfm2-windows",
+    "qwen35",
+    "granitehybrid",
+    "falcon-h1",
+    "mamba2",
+    "mamba",
+    "mamba-falcon",
+    "plamo2",
+    "bailingmoe3",
+];
 
 /// Runs a batch and returns its logits.
 fn logits(device: &mut CpuDevice, graph: &Graph, batch: &Batch) -> Vec<Vec<f32>> {
@@ -129,6 +139,18 @@ fn a_layer_may_have_several_states_beside_keys() {
     let layout = config.kv_layout();
     assert_eq!((layout.layers.len(), &layout.states[..]), (2, &[states, states].concat()[..]));
     assert_eq!([0, 1].map(|layer| config.state_layer(layer)), [0, 2]);
+}
+
+#[test]
+fn values_that_fade_on_their_own_are_stored_in_blocks() {
+    let states = |name: &str| {
+        let model = Model::from_weights(&Tiny::open(name).file).expect("a model");
+        let layout = model.config.kv_layout();
+        layout.states.iter().map(|state| state.values).collect::<Vec<_>>()
+    };
+    // Three rows of the values, and 12 keys of each: 64 values are four whole blocks, 72 end in a part of a fifth.
+    assert_eq!(states("mamba-falcon"), [3 * 64, 12 * 64].repeat(3));
+    assert_eq!(states("mamba"), [3 * 72, 12 * 80].repeat(3));
 }
 
 #[test]

@@ -7,13 +7,14 @@ use lapwing_model::kv::{KvCopies, StateId};
 
 /// Small models: with delta nets beside attention, with convolutions, with Mamba-2 and attention in one layer or by turns, without
 /// attention, with factors of each value of a key beside latent attention, with experts, and with joined queries and keys.
-const RECURRENT: [&str; 15] = [
+const RECURRENT: [&str; 19] = [
     "qwen35",
     "lfm2",
     "nemotron_h",
     "granitehybrid",
     "mamba2",
     "kimi-linear",
+    "mamba",
     "falcon-h1",
     "qwen3next",
     "lfm2moe",
@@ -23,19 +24,22 @@ const RECURRENT: [&str; 15] = [
     "qwen3next-split",
     "bailingmoe3",
     "bailingmoe3-vl",
+    "jamba",
+    "mamba-falcon",
+    "plamo2",
 ];
 
 #[test]
 fn a_model_with_states_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
     needs_driver!();
-    RECURRENT.into_iter().take(cases(6, RECURRENT.len())).for_each(check_runs);
+    RECURRENT.into_iter().take(cases(7, RECURRENT.len())).for_each(check_runs);
 }
 
 #[test]
 fn a_model_with_states_gives_the_same_logits_with_the_kernels_of_gpus() {
     needs_driver!();
     ops::AS_ON_GPU.set(true);
-    RECURRENT.into_iter().take(cases(1, 6)).for_each(check_runs);
+    RECURRENT.into_iter().take(cases(1, 7)).for_each(check_runs);
 }
 
 #[test]
