@@ -21,7 +21,7 @@
 use std::path::Path;
 
 pub use lapwing_actors::drive::measure::{Limits, MeasureError, MeasureProgress};
-pub use lapwing_plan::fit::{DeviceFit, Errors, Fitted, Trust};
+pub use lapwing_plan::fit::{DeviceFit, Errors, Fitted, FittedTimes, Trust};
 pub use lapwing_plan::profile::{
     DeviceProfile, Identity, Machine, PrepareSample, Profile, ProfileError, Sample, Spread,
 };

@@ -25,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_plan::strategy::Strategy;
 use lapwing_traces::{Analysis, Clock, OsClock, Report, Spread, Timeline};
 
@@ -182,6 +183,8 @@ pub struct Comparison {
     pub model: String,
     /// The devices, as text.
     pub devices: Vec<String>,
+    /// What planners know of each device.
+    pub infos: Vec<DeviceInfo>,
     /// Instruction set.
     pub isa: String,
     /// Tokens generated after each prompt.

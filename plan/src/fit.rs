@@ -11,7 +11,7 @@ mod trust;
 pub use curve::{Curve, Point};
 pub use device::DeviceFit;
 pub use errors::Errors;
-pub use fitted::Fitted;
+pub use fitted::{Fitted, FittedTimes};
 pub use trust::Trust;
 
 #[cfg(test)]

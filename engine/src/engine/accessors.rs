@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
 use lapwing_kernels::cpu::PackedUse;
-use lapwing_kernels::device::SlotStats;
+use lapwing_kernels::device::{DeviceInfo, SlotStats};
 use lapwing_kernels::kv::KvCopies;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
@@ -83,6 +83,11 @@ impl Engine {
     /// The engine's devices.
     pub fn devices(&self) -> &[DeviceSpec] {
         &self.inner.explainer.specs
+    }
+
+    /// What planners know of each device, in the order of [`devices`](Engine::devices).
+    pub fn device_infos(&self) -> &[DeviceInfo] {
+        &self.inner.explainer.parts.devices
     }
 
     /// How each device computes, and how values reach it, in the order of [`devices`](Engine::devices).

@@ -14,6 +14,7 @@ pub(super) mod calibration;
 mod measured;
 mod numbers;
 mod on;
+pub(super) mod planned;
 pub(super) mod run;
 
 use numbers::NUMBERS;

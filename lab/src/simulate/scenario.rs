@@ -15,7 +15,7 @@ use super::change::Change;
 use super::error::SimulateError;
 use super::given_shape::GivenShape;
 use super::interference::Interference;
-use super::machine::Machine;
+use super::machine::planned::Planned;
 use super::processors::Processors;
 use super::published::rows::{MODEL, Run};
 
@@ -56,8 +56,8 @@ pub struct Scenario {
     processors: Processors,
     /// Changes of the processors' numbers.
     changes: Vec<Change>,
-    /// The machine whose numbers strategies predict with, if it is not the one that runs.
-    pub(super) planned: Option<Machine>,
+    /// What strategies predict with, if it is not what drives the devices.
+    pub(super) planned: Option<Planned>,
     /// Name of a known shape, or path of a GGUF file, of which only the header is read.
     pub model: String,
     /// Tokens of the prompt.

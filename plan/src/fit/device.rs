@@ -12,6 +12,7 @@ use super::errors::Errors;
 use super::group::{self, Group};
 use crate::profile::data::{DeviceProfile, PrepareSample, Sample};
 use crate::shape::OpShape;
+use crate::time::Job;
 
 /// The model of one device, with its errors.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,14 @@ pub(super) struct FixedTimes {
     pub(super) convert_ns_per_byte: f64,
     /// Preparation time a + b·rows·weights; `None` if none was measured.
     pub(super) preparation: Option<Curve>,
+}
+
+impl FixedTimes {
+    /// Submission, and what inputs of another device add to it.
+    pub(super) fn before(&self, job: &Job<'_>) -> Duration {
+        let submit = if job.queued { self.submit_queued } else { self.submit_idle };
+        submit + if job.crossed { self.crossing } else { Duration::ZERO }
+    }
 }
 
 impl Device {

@@ -21,6 +21,10 @@ use crate::profile::error::ProfileError;
 use crate::shape::{OpShape, convert_bytes, rows_of};
 use crate::time::{Crossing, Job};
 
+mod times;
+
+pub use times::FittedTimes;
+
 /// A cost model fitted to a profile.
 pub struct Fitted {
     graph: Arc<Graph>,
@@ -134,16 +138,13 @@ impl CostModel for Fitted {
 
     fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let FixedTimes { submit_idle, submit_queued, crossing, convert_ns_per_byte, .. } =
-            device.fixed;
-        let submit = if job.queued { submit_queued } else { submit_idle };
-        let crossing = if job.crossed { crossing } else { Duration::ZERO };
+        let FixedTimes { convert_ns_per_byte, .. } = device.fixed;
         let nodes: f64 = (job.first..job.end).map(|node| self.node_time(device, job, node)).sum();
         // Samples exclude conversion, since the nodes of a graph share one conversion of inputs and
         // outputs.
         let bytes = convert_bytes(&self.graph, job.first..job.end, job.part, job.batch);
         let nanos = nodes + bytes as f64 * convert_ns_per_byte;
-        submit + crossing + Duration::from_nanos(nanos.round() as u64)
+        device.fixed.before(job) + Duration::from_nanos(nanos.round() as u64)
     }
 
     fn sync_time(&self, crossing: Crossing) -> Duration {

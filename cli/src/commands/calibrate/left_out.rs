@@ -5,13 +5,13 @@ use std::path::Path;
 use lapwing_engine::Engine;
 use lapwing_engine::devices::DeviceSpec;
 use lapwing_engine::plan::choices;
+use lapwing_engine::profile::Profile;
 use lapwing_lab::compare::Compare;
 use lapwing_lab::simulate::{Calibration, LeftOut, Machine, PredictedTime};
 use serde::Serialize;
 
 use crate::cli::DeviceArgs;
 use crate::cli::failure::Failure;
-use crate::cli::profiles::with_given;
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 use crate::commands::bench::progress::ProgressShown;
@@ -70,7 +70,13 @@ impl LeaveOut<'_> {
         for spec in self.devices.iter().cloned() {
             builder = builder.device(spec);
         }
-        let compare = Compare::new(with_given(builder, self.profile)?)
+        let profile = self.profile.map(Profile::load).transpose();
+        let profile = profile.map_err(|error| Failure::failed(error.to_string()))?;
+        let builder = match &profile {
+            None => builder,
+            Some(profile) => builder.profile(profile.clone()),
+        };
+        let compare = Compare::new(builder)
             .all_strategies()
             .lengths(self.lengths.iter().copied())
             .tokens(self.tokens)
@@ -82,6 +88,10 @@ impl LeaveOut<'_> {
         let model = self.model.display().to_string();
         let predicted = tokio::task::spawn_blocking(move || {
             let calibration = Calibration::new(machine.clone(), &model, &compared);
+            let calibration = match &profile {
+                None => calibration,
+                Some(profile) => calibration.with_profile(profile)?,
+            };
             report(&machine, &calibration, &names)
         });
         predicted.await.map_err(|error| Failure::failed(format!("the fit ended: {error}")))?

@@ -6,11 +6,13 @@ use crate::compare::{Comparison, LengthComparison, Progress};
 use lapwing_engine::Engine;
 use lapwing_engine::devices::DeviceSpec;
 use lapwing_engine::error::Error;
+use lapwing_kernels::device::DeviceInfo;
 
 /// Settings that all engines of a comparison share.
 pub(super) struct Facts {
     model: String,
     devices: Vec<String>,
+    infos: Vec<DeviceInfo>,
     isa: String,
     cost_source: String,
     rounds_alike: bool,
@@ -22,6 +24,7 @@ impl Facts {
         Facts {
             model: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
             devices: engine.devices().iter().map(ToString::to_string).collect(),
+            infos: engine.device_infos().to_vec(),
             isa: engine.isa().to_owned(),
             cost_source: engine.cost_source(),
             rounds_alike: round_alike(engine.devices()),
@@ -59,7 +62,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             lengths.push(length);
         }
         let facts = self.facts.take().filter(|_| lengths.iter().all(|l| !l.runs.is_empty()));
-        let Some(Facts { model, devices, isa, cost_source, rounds_alike }) = facts else {
+        let Some(Facts { model, devices, infos, isa, cost_source, rounds_alike }) = facts else {
             let reasons: Vec<String> = self.absent.into_values().collect();
             let found = format!("none that is possible on these devices ({})", reasons.join("; "));
             return Err(Error::config("strategies", found, "at least one that is possible"));
@@ -68,6 +71,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         Ok(Comparison {
             model,
             devices,
+            infos,
             isa,
             tokens,
             repetitions,

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use lapwing_kernels::device::DeviceInfo;
 use serde::Serialize;
 
 use super::Machine;
+use super::planned::Planned;
 use super::run::{Warmth, run_warm};
 use crate::compare::Comparison;
 use crate::simulate::error::SimulateError;
@@ -13,6 +15,8 @@ use crate::simulate::fit::least_squares;
 use crate::simulate::scenario::Scenario;
 use crate::simulate::simulated::Simulated;
 use lapwing_plan::soc::{Number, NumberKind};
+
+mod profiled;
 
 /// What a live engine took with a strategy at a prompt length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,15 +64,19 @@ pub struct LeftOut {
 
 /// Measured runs of strategies on a machine, to which its numbers are fitted.
 ///
-/// Three kinds of numbers are fitted: what a hand-over between devices takes, and for each device one factor of its rates of arithmetic
+/// Two kinds of numbers are fitted: what a hand-over between devices takes, and for each device one factor of its rates of arithmetic
 /// and of memory. Strategies decide by the numbers that the live engine predicts with, which stay, so that a simulated run has the routes
-/// of the live one.
+/// of the live one. With a [profile](Calibration::with_profile), ops take their measured times, divided by that factor.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     machine: Machine,
     model: String,
     decode: usize,
     runs: Vec<MeasuredRun>,
+    /// What the live engine's planner knows of its devices.
+    infos: Vec<DeviceInfo>,
+    /// What the live engine plans with.
+    planned: Planned,
 }
 
 /// Rounds of a fit.
@@ -103,7 +111,9 @@ impl Calibration {
         };
         let runs = compared.lengths.iter().flat_map(of_length).collect();
         let decode = compared.tokens.saturating_sub(1);
-        Calibration { machine, model: model.to_owned(), decode, runs }
+        let (model, infos) = (model.to_owned(), compared.infos.clone());
+        let planned = Planned::Machine(machine.clone());
+        Calibration { machine, model, decode, runs, infos, planned }
     }
 
     /// The measured runs.
@@ -178,7 +188,8 @@ impl Calibration {
     /// A run on a machine, with the routes of the live engine.
     fn simulated(&self, machine: &Machine, run: &MeasuredRun) -> Result<Simulated, SimulateError> {
         let mut scenario = Scenario::on(machine.clone());
-        scenario.planned = Some(self.machine.clone());
+        scenario.own = self.own_devices(machine);
+        scenario.planned = Some(self.planned.clone());
         scenario.model.clone_from(&self.model);
         (scenario.prompt, scenario.decode) = (run.prompt, self.decode);
         scenario.set("strategy", &run.strategy)?;

@@ -18,7 +18,7 @@ use lapwing_kernels::device::{DeviceInfo, ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvSize;
 use lapwing_plan::DeviceId;
-use lapwing_plan::cost::{AsSimulated, Modelled};
+use lapwing_plan::cost::{AsSimulated, CostModel, Modelled};
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::soc::{WeightBits, Workload};
 use lapwing_plan::strategy::{OneDevice, Strategy};
@@ -26,6 +26,7 @@ use lapwing_plan::time::TimeModel;
 use lapwing_traces::Recording;
 
 use super::Machine;
+use super::planned::Planned;
 use super::run::fail;
 use crate::simulate::error::SimulateError;
 use crate::simulate::scenario::{Picked, Scenario};
@@ -201,11 +202,15 @@ impl On<'_> {
         let Placed { number, model, infos, strategy, kv, context, tokens, has_graphs } = placed;
         let graph = &model.workload.graph;
         let times = self.devices.times(graph)?;
-        let models = match &self.scenario.planned {
-            None => modelled(self.machine, times.clone()),
-            Some(machine) => modelled(machine, Devices::new(self.scenario, machine)?.times(graph)?),
-        };
         let own = self.devices.own.iter().map(|device| device.name().to_owned()).collect();
+        let cost: Arc<dyn CostModel> = match &self.scenario.planned {
+            Some(Planned::Profile(fitted)) => Arc::clone(fitted) as Arc<dyn CostModel>,
+            Some(Planned::Machine(machine)) => {
+                let times = Devices::new(self.scenario, machine)?.times(graph)?;
+                Arc::new(AsSimulated { models: modelled(machine, times), own })
+            }
+            None => Arc::new(AsSimulated { models: modelled(self.machine, times.clone()), own }),
+        };
         let chunk_rows = self.scenario.chunk.unwrap_or_else(|| self.devices.chunk_rows());
         let device = |(info, time): (&DeviceInfo, Arc<dyn TimeModel>)| {
             let device = ShapeOnlyDevice::new(info, graph).yielding(tokens).prepared(has_graphs);
@@ -215,7 +220,7 @@ impl On<'_> {
         let planner = Planner::new(PlannerParts {
             model: number,
             graph: Arc::clone(graph),
-            cost: Arc::new(AsSimulated { models, own }),
+            cost,
             devices: infos,
             strategy,
             chunk_rows,
