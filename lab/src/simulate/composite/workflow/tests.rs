@@ -71,12 +71,11 @@ fn the_longest_chain_goes_first() {
         of(run, client).iter().map(|it| it.end_ms).fold(0.0, f64::max)
     };
     assert!(end(&plain, "first") > end(&plain, "other"), "{plain:?}");
-    assert!(end(&critical, "last") < 0.5 * end(&plain, "last"), "{critical:?}");
-    assert_eq!(critical.requests[5].client, "first");
-    // One was admitted before the others had arrived.
+    assert!(end(&critical, "last") < 0.7 * end(&plain, "last"), "{critical:?}");
+    // One was admitted before the others had arrived, and one before the end of the first let the last arrive.
     let last = end(&critical, "last");
     let before = of(&critical, "other").into_iter().filter(|it| it.end_ms < last);
-    assert!(before.count() <= 1, "{critical:?}");
+    assert_eq!(before.count(), 2, "{critical:?}");
 }
 
 #[test]
