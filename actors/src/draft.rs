@@ -23,10 +23,12 @@ mod cost;
 mod length;
 mod lookup;
 mod model;
+mod payoff;
 mod registry;
 mod stats;
 mod suffix;
 mod tree;
+mod trials;
 mod union;
 
 pub use acceptance::ASSUMED_ACCEPTANCE;
@@ -38,6 +40,7 @@ pub(crate) use length::DraftLength;
 pub use lookup::{LOOKUP, PromptLookup};
 pub use model::{DRAFT_MAX_OPEN, DraftForm, Schedule, UnknownSchedule};
 pub(crate) use model::{ModelDrafts, Wait};
+pub(crate) use payoff::{Payoff, Prospect};
 pub use registry::{DrafterEntry, MakeDrafter, by_name, known};
 pub use stats::DraftStats;
 pub(crate) use stats::VerifiedDraft;
@@ -116,6 +119,16 @@ impl Drafts {
     pub fn of_predictor(model: ModelId, schedule: Schedule) -> Drafts {
         let drafts = ModelDrafts::new(model, schedule);
         Drafts::of(Source::Model(ModelDrafts { is_given: true, ..drafts }))
+    }
+
+    /// Leaves the drafts of a request out where they are not expected to repay that its prompt goes through the draft model. It is for
+    /// those of [`of_predictor`](Drafts::of_predictor).
+    #[must_use]
+    pub fn if_they_pay(mut self) -> Drafts {
+        if let Source::Model(model) = &mut self.source {
+            model.must_pay = true;
+        }
+        self
     }
 
     /// Verifies every proposed token, at most `most` in a step, whether or not they pay. A draft model drafts

@@ -41,6 +41,7 @@ mod models;
 mod moments;
 mod pace;
 mod parts;
+mod payoff;
 mod prefixes;
 mod queue;
 mod reached;
@@ -214,6 +215,7 @@ impl Scheduler {
                 }
                 Some(Ok(reason)) => {
                     self.close_account(at, effects);
+                    self.learn_answer(at, reason);
                     finish(&mut self.queue, self.running.remove(at), reason, now, effects);
                 }
                 Some(Err(error)) => {

@@ -44,9 +44,9 @@ impl ChunkShape {
     }
 
     /// A batch of this shape, as the input of a cost model: one sequence, whose last rows are
-    /// selected.
+    /// selected. Rows that may be passed on count as if they were.
     pub fn batch(&self) -> Batch {
-        let mut batch = Batch::default();
+        let mut batch = Batch { passes_on: true, ..Batch::default() };
         let selected = self.rows - self.selected.min(self.rows)..self.rows;
         batch.push(&vec![0; self.rows], self.context, Vec::new(), selected);
         batch

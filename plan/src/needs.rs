@@ -59,7 +59,7 @@ impl NeedShape {
 
     /// A batch of this shape. Rows of several sequences do not see each other.
     fn batch(&self) -> Batch {
-        let mut batch = Batch::default();
+        let mut batch = Batch { passes_on: true, ..Batch::default() };
         if self.is_one_sequence {
             let selected = self.rows.saturating_sub(self.selected)..self.rows;
             batch.push(&vec![0; self.rows], self.context, Vec::new(), selected);
@@ -132,7 +132,7 @@ impl Least<'_> {
 
     fn has_all_rows(&self, node: usize) -> bool {
         let graph = self.input.graph;
-        graph.value(graph.nodes()[node].output).rows == RowSet::All
+        graph.value(graph.nodes()[node].output).rows != RowSet::Selected
     }
 
     /// Time of an op on a device that can run it.

@@ -281,7 +281,7 @@ pub(crate) fn each_graph(
 fn graph_cost(graph: &Graph, job: &Job<'_>, node: usize, rows: usize) -> Cost {
     let part = Part { rows: Some(0..rows), graphs: Vec::new(), ..job.part.clone() };
     match graph.value(graph.nodes()[node].output).rows {
-        RowSet::All => graph.part_cost(node, &part, job.batch),
+        RowSet::All | RowSet::Passed => graph.part_cost(node, &part, job.batch),
         RowSet::Selected => {
             let batch = Batch { selected: (0..rows).collect(), ..Batch::default() };
             graph.part_cost(node, &part, &batch)

@@ -150,6 +150,7 @@ mod mask_text {
 pub fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) -> usize {
     match graph.value(graph.nodes()[node].output).rows {
         RowSet::All => part.row_count(batch),
+        RowSet::Passed => part.rows.as_ref().map_or(batch.passed_rows(), ExactSizeIterator::len),
         RowSet::Selected => batch.selected.len(),
     }
 }

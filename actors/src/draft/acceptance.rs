@@ -51,6 +51,9 @@ impl Rate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsualAcceptance(Rate);
 
+/// Tried tokens from which on the acceptance counts as known.
+const KNOWN_TOKENS: f64 = 12.0;
+
 /// Factor of the weight of earlier drafts of all requests at each new one.
 const DECAY: f64 = 0.98;
 
@@ -65,6 +68,16 @@ impl UsualAcceptance {
     /// since too long a draft costs more than too short a one.
     pub(super) fn of_request(&self) -> Rate {
         Rate::assumed(self.0.expected().min(ASSUMED_ACCEPTANCE))
+    }
+
+    /// The acceptance that a request may have, as far as it is known.
+    pub(super) fn hopeful(&self) -> f64 {
+        self.0.hopeful()
+    }
+
+    /// Whether enough tokens were tried to tell drafts that pay from others.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.tried >= KNOWN_TOKENS
     }
 
     /// Counts accepted tokens, and those that could have been accepted.

@@ -3,6 +3,7 @@
 use super::acceptance::{ASSUMED_ACCEPTANCE, Rate, UsualAcceptance};
 use super::best::best_count;
 use super::tree::Followed;
+use super::trials::Trials;
 
 /// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
 ///
@@ -18,10 +19,8 @@ pub(crate) struct DraftLength {
     others: Rate,
     /// What was learned since it was last asked for.
     untold: (usize, usize),
-    /// Proposals to decline before the next one is tried.
-    until_trial: usize,
-    /// Proposals between two trials.
-    gap: usize,
+    /// Of proposals that do not pay.
+    trials: Trials,
     /// Drafts that were chosen one after another.
     in_a_row: usize,
     /// Whether a step without a draft costs no more than the gain of one, as where drafts are made while the target waits.
@@ -34,9 +33,8 @@ const ASSUMED_OF_OTHERS: f64 = 0.3;
 /// Factor of the weight of earlier drafts at each new one.
 const DECAY: f64 = 0.9;
 
-/// Tokens of a trial, which says most of all where few are accepted, and the fewest and most proposals between two.
+/// Tokens of a trial, which says most of all where few are accepted.
 const TRIAL_TOKENS: usize = 1;
-const GAPS: (usize, usize) = (8, 128);
 
 /// Drafts whose gain is less than this are left out now and then: while every step has one, nothing shows that steps without them have
 /// become faster.
@@ -51,8 +49,7 @@ impl Default for DraftLength {
             first: Rate::assumed(ASSUMED_ACCEPTANCE),
             others: Rate::assumed(ASSUMED_OF_OTHERS),
             untold: (0, 0),
-            until_trial: 0,
-            gap: GAPS.0,
+            trials: Trials::after(0),
             in_a_row: 0,
             may_pause: true,
         }
@@ -105,7 +102,7 @@ impl DraftLength {
     ) -> usize {
         let Some(best) = best_count(chances.iter().copied(), others, time) else { return 0 };
         if best.pays() {
-            (self.until_trial, self.gap) = (GAPS.0, GAPS.0);
+            self.trials = Trials::of_what_paid();
             self.in_a_row += 1;
             let pauses = self.in_a_row > IN_A_ROW_MAX && best.gain < GAIN_SURE && self.may_pause;
             if pauses {
@@ -114,13 +111,7 @@ impl DraftLength {
             return if pauses { 0 } else { best.length };
         }
         self.in_a_row = 0;
-        if self.until_trial > 0 {
-            self.until_trial -= 1;
-            return 0;
-        }
-        self.until_trial = self.gap;
-        self.gap = (2 * self.gap).min(GAPS.1);
-        chances.len().min(TRIAL_TOKENS)
+        if self.trials.is_due() { chances.len().min(TRIAL_TOKENS) } else { 0 }
     }
 }
 
@@ -130,7 +121,7 @@ mod tests {
     use super::*;
 
     fn after(drafted: usize, accepted: usize) -> DraftLength {
-        let mut length = DraftLength { until_trial: 1, ..DraftLength::default() };
+        let mut length = DraftLength { trials: Trials::after(1), ..DraftLength::default() };
         (0..100).for_each(|_| length.learn(Followed::chain(drafted, accepted)));
         length
     }

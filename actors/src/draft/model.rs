@@ -83,6 +83,8 @@ pub(crate) struct ModelDrafts {
     pub(crate) form: DraftForm,
     /// Whether its rows are given the hidden states of the target's.
     pub(crate) is_given: bool,
+    /// Whether it is still to be decided that the request drafts: only if that pays.
+    pub(crate) must_pay: bool,
     /// Sequences of the draft model so far.
     pub(crate) sequences: u64,
     /// What the target waits for.
@@ -117,6 +119,7 @@ impl ModelDrafts {
             schedule,
             form: DraftForm::default(),
             is_given: false,
+            must_pay: false,
             sequences: 0,
             wait: Wait::Nothing,
             fitting: usize::MAX,

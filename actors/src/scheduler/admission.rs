@@ -46,6 +46,7 @@ impl Scheduler {
                 if self.is_promised(at, false) && self.reserve_prompt(at, effects) {
                     let mut sequence = self.waiting.remove(at);
                     self.batches.on_admitted(sequence.due());
+                    self.decide_drafts(&mut sequence);
                     sequence.on_admitted(now, effects);
                     sequence.report_prompt(now, effects);
                     self.queue.on_admitted(&mut sequence);

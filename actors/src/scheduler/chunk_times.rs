@@ -131,6 +131,11 @@ impl Corrections {
         self.sizes[size] = Some(new);
     }
 
+    /// Whether any chunk was measured.
+    pub(super) fn are_known(&self) -> bool {
+        !self.sizes.is_empty()
+    }
+
     /// A time in ns that a chunk of so many rows rarely exceeds.
     pub(super) fn at_most(&self, rows: usize, model: ModelTime) -> f64 {
         let ratio =

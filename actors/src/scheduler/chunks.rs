@@ -201,6 +201,9 @@ impl Scheduler {
         let mut batch = Batch { model: route.model, ..Batch::default() };
         let mut sequences = Vec::new();
         let mut stall: Option<Stall> = None;
+        let is_wanted = |(at, rows): &(usize, usize)| self.running[*at].passes_rows_on(*rows);
+        let is_wanted = selection.rows.iter().any(is_wanted);
+        batch.passes_on = self.models[route.model.0].passes_on(&route, is_wanted);
         for (at, rows) in &selection.rows {
             let sequence = &mut self.running[*at];
             sequence.reserve_states(*rows, &self.models[route.model.0]);

@@ -4,11 +4,12 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
+use lapwing_kernels::graph::{Graph, Node, RowSet};
 use lapwing_plan::moment::Candidate;
 use lapwing_plan::needs::Needs;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
-use lapwing_plan::{Phase, PlanError};
+use lapwing_plan::{Phase, PlanError, Route, Stage, StagePart};
 use lapwing_traces::Nanos;
 
 use super::chunk_times::Corrections;
@@ -16,7 +17,7 @@ use super::parts::KvPages;
 use super::rows::PlannedBy;
 use super::step_times::{DecodeChunk, StepTimes};
 use crate::chunk::Chunk;
-use crate::draft::UsualAcceptance;
+use crate::draft::{Payoff, UsualAcceptance};
 use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
@@ -73,6 +74,10 @@ pub(super) struct Model {
     pub(super) steps: StepTimes,
     /// How often the model's tokens are accepted, if it drafts for another one.
     pub(super) usual_acceptance: UsualAcceptance,
+    /// Which requests it drafts for, of those that draft only if it pays.
+    pub(super) payoff: Payoff,
+    /// The first node that computes rows which are passed on to another model.
+    first_passed: Option<usize>,
     /// Times of chunks with prompt rows, beside those of the cost model: of the strategy's routes, and of those for chunks
     /// whose graphs are not ready.
     pub(super) corrections: [Corrections; 2],
@@ -100,6 +105,12 @@ fn lanes(shapes: &[Arc<[Candidate]>]) -> usize {
     (0..devices).filter(is_used).count().max(1)
 }
 
+/// The first node that computes rows which are passed on to another model.
+fn first_passed(graph: &Graph) -> Option<usize> {
+    let is_passed = |node: &Node| graph.value(node.output).rows == RowSet::Passed;
+    graph.nodes().iter().position(is_passed)
+}
+
 impl Model {
     /// A model, if its strategy has a route for a whole chunk and for a decode step.
     pub(super) fn new(model: SchedulerModel) -> Result<Model, PlanError> {
@@ -118,6 +129,7 @@ impl Model {
         let (prefixes, decoding) = (None, Vec::new());
         let is_encoder = planner.graph().is_encoder();
         let has_state = planner.graph().has_state();
+        let first_passed = first_passed(planner.graph());
         Ok(Model {
             planner,
             hidden,
@@ -132,9 +144,22 @@ impl Model {
             staggered: None,
             steps,
             usual_acceptance: UsualAcceptance::default(),
+            payoff: Payoff::default(),
+            first_passed,
             corrections: Default::default(),
             latest: Default::default(),
         })
+    }
+
+    /// Whether all rows of a chunk with that route go on to where hidden states are passed on. If none `is_wanted`, only where devices
+    /// divide them, or have graphs for so many.
+    pub(super) fn passes_on(&self, route: &Route, is_wanted: bool) -> bool {
+        let Some(first) = self.first_passed else { return false };
+        let divides = |stage: &Stage| {
+            let by_rows = |of: &StagePart| of.part.rows.is_some() || !of.part.graphs.is_empty();
+            stage.nodes.end > first && stage.parts.iter().any(by_rows)
+        };
+        is_wanted || route.stages.iter().any(divides)
     }
 
     /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.

@@ -26,10 +26,11 @@ const KINDS: [Kind; 4] = [
     |model, schedule| Drafts::of_model(model, schedule).form(BONUS),
 ];
 
-const PREDICTORS: [Kind; 3] = [
+const PREDICTORS: [Kind; 4] = [
     |model, schedule| Drafts::of_predictor(model, schedule).form(PRE),
     |model, schedule| Drafts::of_predictor(model, schedule).form(POST),
     |model, schedule| Drafts::of_predictor(model, schedule).form(BOTH),
+    |model, schedule| Drafts::of_predictor(model, schedule).if_they_pay(),
 ];
 
 #[test]

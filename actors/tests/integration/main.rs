@@ -12,6 +12,7 @@ mod contention;
 mod drafts_as_trees;
 mod drafts_by_model;
 mod drafts_by_predictor;
+mod drafts_that_must_pay;
 mod embed;
 mod failure;
 mod failure_in_plans;

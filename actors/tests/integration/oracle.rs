@@ -133,10 +133,7 @@ impl Oracle {
                 };
                 data.extend(features.clone().map(logit));
             } else if Some(value) == self.graph.passed_on() {
-                let row = match spec.rows {
-                    RowSet::All => at,
-                    RowSet::Selected => work.batch.selected[at],
-                };
+                let row = place(work.batch, spec.rows, at);
                 data.extend_from_slice(&passed(self.hash(work.batch, row))[features.clone()]);
             } else {
                 let (id, position) = row_of(work.batch, spec.rows, at);
@@ -224,18 +221,21 @@ fn row_given(batch: &Batch, row: usize) -> &[f32] {
     &batch.given[row * WIDTH..][..WIDTH]
 }
 
+/// The batch's row of a value's row.
+fn place(batch: &Batch, set: RowSet, at: usize) -> usize {
+    batch.kept_rows(RowSet::All, set).map_or(at, |kept| kept[at])
+}
+
 /// A row's token and position.
 fn row_of(batch: &Batch, set: RowSet, at: usize) -> (u32, u32) {
-    let row = match set {
-        RowSet::All => at,
-        RowSet::Selected => batch.selected[at],
-    };
+    let row = place(batch, set, at);
     (batch.ids[row], batch.positions[row])
 }
 
 fn rows(batch: &Batch, set: RowSet) -> usize {
     match set {
         RowSet::All => batch.rows(),
+        RowSet::Passed => batch.passed_rows(),
         RowSet::Selected => batch.selected.len(),
     }
 }

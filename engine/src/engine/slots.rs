@@ -34,7 +34,7 @@ fn sizes(graphs: &[&Graph], chosen: &Chosen) -> (usize, usize) {
     let most = |graph: &&Graph| {
         let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));
         let floats = values.map(|value| match value.rows {
-            RowSet::All => value.width * chosen.chunk_rows,
+            RowSet::All | RowSet::Passed => value.width * chosen.chunk_rows,
             RowSet::Selected => value.width * chosen.sequences_max,
         });
         floats.max().unwrap_or(0)

@@ -77,7 +77,7 @@ impl Explainer {
             };
             let bytes = |id: &ValueId| {
                 let ValueSpec { width, rows } = self.parts.graph.value(*id);
-                let rows = if rows == RowSet::All { shape.rows } else { shape.selected };
+                let rows = if rows == RowSet::Selected { shape.selected } else { shape.rows };
                 (rows * width * size_of::<f32>()) as u64
             };
             let bytes = values.iter().map(bytes).sum::<u64>();

@@ -41,6 +41,9 @@ pub struct WeightSpec {
 pub enum RowSet {
     /// One row per token of the batch.
     All,
+    /// One row per token behind the last attention of a model whose hidden states are passed on: all of the batch where some
+    /// are wanted ([`Batch::passes_on`](crate::device::Batch::passes_on)), otherwise those whose logits are needed.
+    Passed,
     /// One row per token whose logits are needed.
     Selected,
 }
@@ -166,11 +169,25 @@ impl Graph {
     /// # Panics
     /// If no earlier node writes one of the inputs.
     pub fn push(&mut self, node: NewNode<'_>) -> ValueId {
+        let first = node.inputs.first().and_then(|v| self.values.get(v.0));
+        let rows = match node.op {
+            Op::SelectRows => RowSet::Selected,
+            _ => first.map_or(RowSet::All, |value| value.rows),
+        };
+        self.push_of(node, rows)
+    }
+
+    /// As [`push`](Graph::push), of an [`Op::SelectRows`] that keeps [`RowSet::Passed`].
+    ///
+    /// # Panics
+    /// As [`push`](Graph::push).
+    pub fn push_passed(&mut self, node: NewNode<'_>) -> ValueId {
+        self.push_of(node, RowSet::Passed)
+    }
+
+    fn push_of(&mut self, node: NewNode<'_>, rows: RowSet) -> ValueId {
         assert!(node.inputs.iter().all(|v| v.0 < self.values.len()), "input before its writer");
         let output = ValueId(self.values.len());
-        let selected = matches!(node.op, Op::SelectRows)
-            || node.inputs.first().is_some_and(|v| self.value(*v).rows == RowSet::Selected);
-        let rows = if selected { RowSet::Selected } else { RowSet::All };
         self.values.push(ValueSpec { width: node.width, rows });
         self.nodes.push(Node {
             op: node.op,
@@ -219,13 +236,13 @@ impl Graph {
     }
 
     /// Whether these nodes can be cut by rows: every value that they read or write has a row for
-    /// each token, and no row depends on another.
+    /// each token, or can have one, and no row depends on another.
     pub fn can_cut_rows(&self, range: Range<usize>) -> bool {
         self.nodes[range].iter().all(|node| {
             let values = node.inputs.iter().chain([&node.output]);
             !matches!(node.op, Op::Attention(_) | Op::SelectRows)
                 && node.op.state().is_none()
-                && values.into_iter().all(|v| self.value(*v).rows == RowSet::All)
+                && values.into_iter().all(|v| self.value(*v).rows != RowSet::Selected)
         })
     }
 

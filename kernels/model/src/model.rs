@@ -32,7 +32,8 @@ pub use norm_kind::NormKind;
 use crate::formats::DType;
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};
-use crate::weights::{Gguf, MetadataError, WeightFile};
+use crate::weights::{Gguf, Metadata, MetadataError, WeightFile};
+use tensors::Tensors;
 
 /// A model's hyper-parameters, its op graph and its head.
 #[derive(Clone, Debug)]
@@ -77,15 +78,7 @@ impl Model {
         context: Option<usize>,
         part: ModelPart,
     ) -> Result<Model, ModelError> {
-        let config = match part {
-            ModelPart::Whole | ModelPart::WithRows => ModelConfig::from_metadata(file.metadata())?,
-            ModelPart::Predictor => ModelConfig::of_predictor(file)?,
-        };
-        let tokens = vocabulary::tokens(file.metadata(), config.arch.name());
-        let context = context.map_or(config.context, |context| context.min(config.context));
-        let model = build::build(config, file, build::Wanted { part, tokens, context })?;
-        vocabulary::check(file.metadata(), &model.graph)?;
-        Ok(model)
+        Model::of(file.metadata(), file, context, part)
     }
 
     /// As [`from_weights`](Model::from_weights), from metadata and tensor table alone. Such a model
@@ -94,12 +87,33 @@ impl Model {
     /// # Errors
     /// As [`from_weights`](Model::from_weights).
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
-        let config = ModelConfig::from_metadata(&gguf.metadata)?;
-        let tokens = vocabulary::tokens(&gguf.metadata, config.arch.name());
-        let context = config.context;
-        let wanted = build::Wanted { part: ModelPart::Whole, tokens, context };
-        let model = build::build(config, &tensors::Header::new(gguf), wanted)?;
-        vocabulary::check(&gguf.metadata, &model.graph)?;
+        Model::part_of_header(gguf, ModelPart::Whole)
+    }
+
+    /// As [`from_header`](Model::from_header), for a part of a file.
+    ///
+    /// # Errors
+    /// As [`part`](Model::part).
+    pub fn part_of_header(gguf: &Gguf, part: ModelPart) -> Result<Model, ModelError> {
+        let tensors = tensors::Header::new(gguf);
+        Model::of(&gguf.metadata, &tensors, None, part)
+    }
+
+    /// A part of a model with that metadata.
+    fn of(
+        metadata: &Metadata,
+        tensors: &dyn Tensors,
+        context: Option<usize>,
+        part: ModelPart,
+    ) -> Result<Model, ModelError> {
+        let config = match part {
+            ModelPart::Whole | ModelPart::WithRows => ModelConfig::from_metadata(metadata)?,
+            ModelPart::Predictor => ModelConfig::of_predictor(metadata, tensors)?,
+        };
+        let tokens = vocabulary::tokens(metadata, config.arch.name());
+        let context = context.map_or(config.context, |context| context.min(config.context));
+        let model = build::build(config, tensors, build::Wanted { part, tokens, context })?;
+        vocabulary::check(metadata, &model.graph)?;
         Ok(model)
     }
 

@@ -114,7 +114,8 @@ impl Part {
     pub fn rows_of(&self, value: ValueSpec, batch: &Batch) -> Range<usize> {
         match (value.rows, &self.rows) {
             (RowSet::All, None) => 0..batch.rows(),
-            (RowSet::All, Some(rows)) => rows.clone(),
+            (RowSet::All | RowSet::Passed, Some(rows)) => rows.clone(),
+            (RowSet::Passed, None) => 0..batch.passed_rows(),
             (RowSet::Selected, _) => 0..batch.selected.len(),
         }
     }

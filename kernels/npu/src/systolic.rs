@@ -153,6 +153,7 @@ impl NpuBackend for Systolic {
                 positions: vec![0; rows],
                 spans: Vec::new(),
                 selected: (0..rows).collect(),
+                passes_on: false,
                 given: Vec::new(),
             },
             reads: spec.inputs.iter().map(|port| port.value).collect(),

@@ -206,7 +206,7 @@ impl Tiny {
         for id in self.graph.live_in(task.nodes.clone()) {
             let spec = self.graph.value(id);
             let rows = match spec.rows {
-                RowSet::All => task.rows,
+                RowSet::All | RowSet::Passed => task.rows,
                 RowSet::Selected => task.selected.len(),
             };
             inputs.put(id, Tensor::new(spec.width, noise(id.0 as u64 + 1, rows * spec.width)));

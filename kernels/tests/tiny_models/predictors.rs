@@ -55,6 +55,7 @@ impl Sequence {
         for (number, ids) in ids.chunks(chunk).enumerate() {
             let mut batch = Batch::default();
             batch.push(ids, self.rows, self.lease.page_ids().to_vec(), 0..ids.len());
+            batch.passes_on = true;
             let width = self.graph.given_width();
             batch.given.extend_from_slice(&given[number * chunk * width..][..ids.len() * width]);
             let mut tensors = TensorSet::default();
@@ -112,17 +113,31 @@ fn a_model_that_passes_its_hidden_states_on_has_the_same_bits() {
 }
 
 #[test]
-fn a_row_is_passed_on_also_where_its_logits_are_not_wanted() {
-    let Tiny { file, ids } = Tiny::open("qwen35-mtp");
-    let [_, all] = Sequence::new(&file, ModelPart::WithRows).run(&ids, &[], 64);
-    let mut sequence = Sequence::new(&file, ModelPart::WithRows);
-    let mut batch = Batch::default();
-    batch.push(&ids[..20], 0, sequence.lease.page_ids().to_vec(), 20..20);
-    let (nodes, mut tensors) = (0..sequence.graph.nodes().len(), TensorSet::default());
-    run(&mut sequence.device, &sequence.graph, nodes, &batch, &mut tensors);
-    let passed = sequence.graph.passed_on().and_then(|value| tensors.take(value)).expect("rows");
-    assert!((0..20).all(|row| passed.row(row) == all[row]));
-    assert_eq!(tensors.take(sequence.graph.output()).map(|logits| logits.rows()), Some(0));
+fn rows_are_passed_on_where_they_are_wanted_and_logits_are_the_same_anyhow() {
+    for Predicting { name, file, ids, .. } in references() {
+        let [wanted, all] = Sequence::new(&file, ModelPart::WithRows).run(&ids, &[], 64);
+        for (passes_on, selected) in
+            [(true, 20..20), (true, 18..20), (false, 20..20), (false, 18..20)]
+        {
+            let mut sequence = Sequence::new(&file, ModelPart::WithRows);
+            let mut batch = Batch { passes_on, ..Batch::default() };
+            batch.push(&ids[..20], 0, sequence.lease.page_ids().to_vec(), selected.clone());
+            let (nodes, mut tensors) = (0..sequence.graph.nodes().len(), TensorSet::default());
+            run(&mut sequence.device, &sequence.graph, nodes, &batch, &mut tensors);
+            let mut rows = |value| {
+                let tensor = tensors.take(value).expect("a value");
+                (0..tensor.rows()).map(|row| tensor.row(row).to_vec()).collect::<Vec<_>>()
+            };
+            let passed = sequence.graph.passed_on().expect("a value");
+            let expected = if passes_on { 0..20 } else { selected.clone() };
+            assert_eq!(rows(passed), all[expected], "{name}, {passes_on}, {selected:?}");
+            assert_eq!(
+                rows(sequence.graph.output()),
+                wanted[selected.clone()],
+                "{name}, {selected:?}"
+            );
+        }
+    }
 }
 
 #[test]

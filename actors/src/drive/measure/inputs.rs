@@ -9,7 +9,7 @@ use lapwing_kernels::part::Part;
 
 /// A batch of one sequence of `m` rows, in pages of `page_rows` rows. `selected`: select all rows instead of the last one.
 pub(super) fn batch(m: usize, context: usize, selected: bool, page_rows: usize) -> Batch {
-    let mut batch = Batch::default();
+    let mut batch = Batch { passes_on: true, ..Batch::default() };
     let pages: Vec<_> = (0..(context + m).div_ceil(page_rows)).map(|page| page as u32).collect();
     let selected = if selected { 0..m } else { m - 1..m };
     // The id does not affect the time; 0 is in every vocabulary.

@@ -55,7 +55,7 @@ pub(super) fn time(clock: &Arc<dyn Clock>) -> Result<Spread, MeasureError> {
 pub(super) fn copy_rate(parts: &MeasureParts<'_>) -> f64 {
     let MeasureParts { graph, slots, clock, chunk_rows, .. } = parts;
     let outputs = graph.nodes().iter().map(|node| node.output);
-    let all = outputs.filter(|v| graph.value(*v).rows == lapwing_kernels::graph::RowSet::All);
+    let all = outputs.filter(|v| graph.value(*v).rows != lapwing_kernels::graph::RowSet::Selected);
     let Some(id) = all.max_by_key(|value| graph.value(*value).width) else { return 1e9 };
     let mut batch = Batch::default();
     batch.push(&vec![0; *chunk_rows], 0, Vec::new(), 0..0);

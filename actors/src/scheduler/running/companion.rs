@@ -4,13 +4,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use lapwing_kernels::device::ModelId;
 use lapwing_traces::RequestTimes;
 
 use super::given::{Given, STEP_ROWS};
 use super::propose::StepTime;
 use super::speculation::Speculation;
 use super::{RowProgress, Sequence, SequenceTask};
-use crate::draft::{Followed, ModelDrafts, Schedule, Wait};
+use crate::draft::{DraftCost, Followed, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
 use crate::prefix::{Kept, PrefixUse};
 use crate::scheduler::effect::SchedulerEffect;
@@ -69,6 +70,15 @@ impl Sequence {
     /// The state of drafts by a model, if its drafts are made by one.
     pub(in super::super) fn model_drafts(&self) -> Option<&ModelDrafts> {
         self.drafts()?.model()
+    }
+
+    /// The model of its drafts and their cost without its times, if it is to be decided now whether it drafts.
+    pub(in super::super) fn undecided_drafts(&mut self) -> Option<(ModelId, DraftCost)> {
+        let drafts = self.drafts_mut()?;
+        let (overlaps, waits) = (drafts.source.overlaps(), drafts.source.waits());
+        let model = drafts.model_mut()?;
+        let cost = DraftCost { per_token: 0.0, overlaps, waits, acceptance: 0.0 };
+        std::mem::take(&mut model.must_pay).then_some((model.model, cost))
     }
 
     /// Whether it waits for drafted tokens.

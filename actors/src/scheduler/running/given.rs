@@ -113,9 +113,14 @@ impl Sequence {
     }
 
     /// Whether hidden states of its rows are given to a predictor: the one that drafts for it, or itself.
-    pub(super) fn passes_on(&self) -> bool {
+    pub(in super::super) fn passes_on(&self) -> bool {
         let drafts = self.model_drafts();
         self.given().is_some() || drafts.is_some_and(|it| it.is_given && it.stopped.is_none())
+    }
+
+    /// Whether hidden states are wanted of more of the next `rows` rows than those that need their output.
+    pub(in super::super) fn passes_rows_on(&self, rows: usize) -> bool {
+        self.passes_on() && rows + self.branch_rows() > self.selected_in(rows)
     }
 
     /// Keeps hidden states of rows that are computed: for its predictor, or of a predictor for its next row.

@@ -27,7 +27,7 @@ pub const SIZES: [usize; 4] = [4, 8, 16, 32];
 pub struct Form {
     /// States in its layers.
     pub states: bool,
-    /// Hidden states of all rows, which it passes on.
+    /// Hidden states of rows that another model is given, which it passes on.
     pub passes_on: bool,
     /// Rows that it is given; it passes on those whose output is wanted.
     pub given: bool,
@@ -79,6 +79,14 @@ pub fn graph_of(layers: usize, form: Form) -> Graph {
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);
     }
+    if form.passes_on {
+        let node =
+            NewNode { op: Op::SelectRows, inputs: &[x], width: WIDTH, layer: None, role: "oracle" };
+        x = graph.push_passed(node);
+    }
+    let mut push = |op, inputs: &[ValueId], width, layer| {
+        graph.push(NewNode { op, inputs, width, layer, role: "oracle" })
+    };
     // Nothing reads what is passed on, as the oracle writes other values there.
     let norm = || Op::RmsNorm { weight: Some(gain), group: WIDTH, eps: 1e-5 };
     let mut passed = form.passes_on.then(|| push(norm(), &[x], WIDTH, None));

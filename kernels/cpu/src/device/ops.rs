@@ -96,9 +96,15 @@ impl OpRun<'_> {
                 join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);
             }
             Op::SelectRows => {
-                let x = whole(0)?;
-                for (out, row) in out.chunks_exact_mut(spec.width).zip(&batch.selected) {
-                    out.copy_from_slice(&x[row * spec.width..][..spec.width]);
+                let (x, len) = (whole(0)?, out.len());
+                let from = model.graph.value(self.node.inputs[0]).rows;
+                match batch.kept_rows(from, spec.rows) {
+                    None => out.copy_from_slice(&x[..len]),
+                    Some(rows) => {
+                        for (out, row) in out.chunks_exact_mut(spec.width).zip(rows) {
+                            out.copy_from_slice(&x[row * spec.width..][..spec.width]);
+                        }
+                    }
                 }
             }
         }

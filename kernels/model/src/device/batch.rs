@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::graph::RowSet;
 use crate::kv::{PageId, PageIds, StateId};
 
 /// Number of a model in an engine, such as a target or its draft model. An engine with one model
@@ -23,6 +24,9 @@ pub struct Batch {
     pub spans: Vec<BatchSpan>,
     /// Rows whose logits are wanted, ascending.
     pub selected: Vec<usize>,
+    /// Whether all rows go on to where hidden states are passed on ([`RowSet::Passed`]), not only the selected
+    /// ones.
+    pub passes_on: bool,
     /// The rows of [`Op::Given`](crate::op::Op::Given), side by side; empty for a model that is given none.
     pub given: Vec<f32>,
 }
@@ -102,6 +106,17 @@ impl Batch {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.ids.len()
+    }
+
+    /// Number of rows of [`RowSet::Passed`].
+    pub fn passed_rows(&self) -> usize {
+        if self.passes_on { self.rows() } else { self.selected.len() }
+    }
+
+    /// The rows of a value with rows for `from` that one with rows for `to` keeps, by their places; `None` if these are all.
+    pub fn kept_rows(&self, from: RowSet, to: RowSet) -> Option<&[usize]> {
+        let has_all = |set| set == RowSet::All || set == RowSet::Passed && self.passes_on;
+        (has_all(from) && !has_all(to)).then_some(&self.selected[..])
     }
 
     /// Appends the rows of one sequence. `selected` are the offsets, within `ids`, of the rows

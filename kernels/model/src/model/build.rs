@@ -115,8 +115,8 @@ impl Builder<'_> {
         let width = self.config.width;
         let (attended, x) = match self.is_last() {
             true => (
-                self.push(Op::SelectRows, &[attended], width, "select_attention"),
-                self.push(Op::SelectRows, &[x], width, "select_residual"),
+                self.continuing(attended, width, "select_attention"),
+                self.continuing(x, width, "select_residual"),
             ),
             false => (attended, x),
         };
@@ -126,16 +126,24 @@ impl Builder<'_> {
     /// What follows attention and does not read it: after the last attention, only selected rows.
     pub(super) fn continued(&mut self, x: ValueId) -> ValueId {
         match self.is_last() {
-            true => self.push(Op::SelectRows, &[x], self.config.width, "select_input"),
+            true => self.continuing(x, self.config.width, "select_input"),
             false => x,
         }
     }
 
-    /// Whether the current layer is the last, from whose attention on only selected rows continue. Where the hidden states of all rows are
-    /// passed on, all continue to the last norm.
+    /// Whether the current layer is the last, from whose attention on only some rows continue.
     pub(super) fn is_last(&self) -> bool {
-        let is_last = self.layer == Some(self.config.layers - 1);
-        is_last && self.wanted.part != ModelPart::WithRows
+        self.layer == Some(self.config.layers - 1)
+    }
+
+    /// The rows that continue after the last attention: the selected ones, or where hidden states are passed on those, too.
+    fn continuing(&mut self, x: ValueId, width: usize, role: &'static str) -> ValueId {
+        let (layer, inputs) = (self.layer, &[x][..]);
+        let node = NewNode { op: Op::SelectRows, inputs, width, layer, role };
+        match self.wanted.part {
+            ModelPart::WithRows => self.graph.push_passed(node),
+            ModelPart::Whole | ModelPart::Predictor => self.graph.push(node),
+        }
     }
 
     /// Rows of a tensor of the current layer; 0 if there is none.

@@ -7,8 +7,9 @@ use super::family::Family;
 use super::keys::Keys;
 use super::layer::{LatentRanks, LayerHeads, RecurrentSizes, SinkLayers};
 use super::norm_kind::NormKind;
+use super::tensors::Tensors;
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
-use crate::weights::{Metadata, WeightFile};
+use crate::weights::Metadata;
 
 /// Hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,11 +142,13 @@ impl ModelConfig {
     ///
     /// # Errors
     /// [`ModelError::NoPredictor`] if there is none, and otherwise as [`from_metadata`](ModelConfig::from_metadata).
-    pub(super) fn of_predictor(file: &WeightFile) -> Result<ModelConfig, ModelError> {
-        let meta = file.metadata();
+    pub(super) fn of_predictor(
+        meta: &Metadata,
+        tensors: &dyn Tensors,
+    ) -> Result<ModelConfig, ModelError> {
         let ModelConfig { arch, name, layers, predictors, .. } = ModelConfig::from_metadata(meta)?;
         // Some files state a predictor that they do not have.
-        let is_there = || file.tensor(&format!("blk.{layers}.nextn.eh_proj.weight")).is_some();
+        let is_there = || tensors.find(&format!("blk.{layers}.nextn.eh_proj.weight")).is_some();
         if predictors == 0 || !arch.has_predictors() || !is_there() {
             return Err(ModelError::NoPredictor { arch: arch.name() });
         }

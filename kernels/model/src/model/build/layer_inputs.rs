@@ -35,7 +35,7 @@ impl Builder<'_> {
         let op = Op::Columns { first: self.layer_number() * width, times: 1 };
         let own = self.push(op, &[all], width, "per_layer_input");
         Some(match self.is_last() {
-            true => self.push(Op::SelectRows, &[own], width, "select_per_layer_input"),
+            true => self.continuing(own, width, "select_per_layer_input"),
             false => own,
         })
     }
