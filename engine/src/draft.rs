@@ -1,9 +1,9 @@
 //! The choice of a drafter, by name or as an object.
 
-use std::path::Path;
 use std::sync::Arc;
 
 mod explanation;
+mod of_model;
 mod text;
 
 pub use explanation::DraftExplanation;
@@ -13,18 +13,18 @@ pub use lapwing_actors::draft::{
     PromptLookup, RecentText, Schedule, SuffixDrafter, UnknownSchedule, by_name, known,
 };
 use lapwing_actors::draft::{Drafts, LOOKUP, LOOKUP_AND_SUFFIX, SUFFIX};
-use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
 pub use lapwing_plan::registry::{ChoiceError, Parameter, Parameters};
-use text::{NONE, OWN, PREDICTOR};
+pub(crate) use of_model::{DRAFT_MODEL, DraftModelChoice, DraftWeights};
+use text::{AUTO, NONE};
 
 /// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, a draft
-/// model, or one of the caller's own. The default is none.
+/// model, or one of the caller's own. The default is what comes with the model's file ([`of_file`](DraftChoice::of_file)).
 ///
 /// Drafts change no token: a drafted token counts only if the model itself chooses it. They change the speed.
 /// A step verifies as many drafted tokens as pay, by their acceptance so far and by the measured times of
 /// steps, and none where they do not.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct DraftChoice {
     source: Option<Source>,
     /// Tokens of each draft; `None` for as many as pay.
@@ -33,41 +33,37 @@ pub struct DraftChoice {
 
 #[derive(Clone)]
 enum Source {
-    Drafter { name: String, make: MakeDrafter },
+    Drafter {
+        name: String,
+        make: MakeDrafter,
+    },
     Model(DraftModelChoice),
+    /// A layer of the file, if the engine finds that it has one and can run it.
+    OfFile(DraftModelChoice),
 }
 
-/// The choice of a draft model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DraftModelChoice {
-    pub(crate) weights: DraftWeights,
-    pub(crate) schedule: Schedule,
-    /// Name of the device that runs it; `None` for the first that can.
-    pub(crate) device: Option<String>,
-    /// Tokens that are verified at each position.
-    width: usize,
-    pub(crate) form: DraftForm,
-    name: String,
+impl Default for DraftChoice {
+    fn default() -> DraftChoice {
+        DraftChoice::of_file()
+    }
 }
-
-/// The weights of a draft model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DraftWeights {
-    /// Another model: a file, or the name of one that can be fetched.
-    Other(String),
-    /// The target's own, with fewer bits.
-    Own(Requant),
-    /// Those of the target's layer that predicts a further token.
-    Predictor,
-}
-
-/// The model that drafts: the engine has the target as model 0.
-pub(crate) const DRAFT_MODEL: ModelId = ModelId(1);
 
 impl DraftChoice {
+    /// The default: what [`predictor`](DraftChoice::predictor) is, where the model's file has such a layer and a device of the engine can
+    /// run it in host memory; otherwise nothing. A request drafts only if that is expected to pay: if its answer is long enough
+    /// to repay that its prompt goes through the layer, and unless the drafts of earlier requests were rejected too often. Then
+    /// requests try it ever more rarely. [`DraftStats::stopped`] says why a request does not draft.
+    pub fn of_file() -> DraftChoice {
+        let predictor = DraftModelChoice::new(DraftWeights::Predictor);
+        DraftChoice::from_source(Source::OfFile(DraftModelChoice {
+            is_optional: true,
+            ..predictor
+        }))
+    }
+
     /// No drafts: every step computes one token.
     pub fn none() -> DraftChoice {
-        DraftChoice::default()
+        DraftChoice { source: None, length: None }
     }
 
     /// Prompt lookup: proposes what followed the last tokens when they occurred before
@@ -103,30 +99,24 @@ impl DraftChoice {
     /// drafts while the target waits
     /// ([`on_device`](DraftChoice::on_device), [`schedule`](DraftChoice::schedule)).
     pub fn model(model: impl Into<String>) -> DraftChoice {
-        let model = model.into();
-        let name = Path::new(&model).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| model.clone());
-        DraftChoice::of_weights(DraftWeights::Other(model), name)
+        DraftChoice::of_weights(DraftWeights::Other(model.into()))
     }
 
     /// The model itself drafts, with its matrices requantised to fewer bits. It pays for files of many bits per
     /// weight (F16, BF16, Q8_0).
     pub fn own(format: Requant) -> DraftChoice {
-        DraftChoice::of_weights(DraftWeights::Own(format), format!("{OWN}{}", format.name()))
+        DraftChoice::of_weights(DraftWeights::Own(format))
     }
 
     /// The layer of the model's file that predicts a further token drafts (multi-token prediction; tensors `nextn`): it reads the model's
     /// hidden states beside the latest token, and shares the model's token table and output matrix where it has none of its own. It runs on
     /// a device whose work CPU threads do. The engine cannot be built with a file that has none.
     pub fn predictor() -> DraftChoice {
-        DraftChoice::of_weights(DraftWeights::Predictor, PREDICTOR.to_owned())
+        DraftChoice::of_weights(DraftWeights::Predictor)
     }
 
-    fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
-        let (schedule, device, width) = (Schedule::default(), None, 1);
-        let form = DraftForm::default();
-        let model = DraftModelChoice { weights, schedule, device, width, form, name };
-        DraftChoice::from_source(Source::Model(model))
+    fn of_weights(weights: DraftWeights) -> DraftChoice {
+        DraftChoice::from_source(Source::Model(DraftModelChoice::new(weights)))
     }
 
     fn from_source(source: Source) -> DraftChoice {
@@ -159,7 +149,7 @@ impl DraftChoice {
 
     /// Changes the choice of a draft model; other drafters stay as they are.
     fn of_model(mut self, change: impl FnOnce(&mut DraftModelChoice)) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.source {
+        if let Some(Source::Model(model) | Source::OfFile(model)) = &mut self.source {
             change(model);
         }
         self
@@ -199,9 +189,9 @@ impl DraftChoice {
         self
     }
 
-    /// Whether anything drafts.
+    /// Whether anything drafts, whatever the model's file has.
     pub fn drafts_tokens(&self) -> bool {
-        self.source.is_some()
+        matches!(self.source, Some(Source::Drafter { .. } | Source::Model(_)))
     }
 
     /// Whether a model drafts, so that a schedule and a device can be chosen.
@@ -209,12 +199,13 @@ impl DraftChoice {
         self.draft_model().is_some()
     }
 
-    /// Name of the drafter, or `none`.
+    /// Name of the drafter, `none`, or `auto` for what the model's file has.
     pub fn name(&self) -> &str {
         match &self.source {
             None => NONE,
             Some(Source::Drafter { name, .. }) => name,
             Some(Source::Model(model)) => &model.name,
+            Some(Source::OfFile(_)) => AUTO,
         }
     }
 
@@ -233,6 +224,29 @@ impl DraftChoice {
         self.overlaps() && self.draft_model().is_some_and(|model| model.form.pre_verify)
     }
 
+    /// The layer of the file that drafts if it is there.
+    pub(crate) fn layer_of_file(&self) -> Option<&DraftModelChoice> {
+        match &self.source {
+            Some(Source::OfFile(layer)) => Some(layer),
+            _ => None,
+        }
+    }
+
+    /// What drafts in an engine whose file has such a layer or not.
+    pub(crate) fn settled(self, has_layer: bool) -> DraftChoice {
+        let source = match self.source {
+            Some(Source::OfFile(layer)) if has_layer => Some(Source::Model(layer)),
+            Some(Source::OfFile(_)) => None,
+            other => other,
+        };
+        DraftChoice { source, ..self }
+    }
+
+    /// Whether what drafts came with the model's file and was not asked for.
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.draft_model().is_some_and(|model| model.is_optional)
+    }
+
     /// The draft model, if one drafts.
     pub(crate) fn draft_model(&self) -> Option<&DraftModelChoice> {
         match &self.source {
@@ -245,13 +259,8 @@ impl DraftChoice {
     pub(crate) fn drafts(&self) -> Option<Box<Drafts>> {
         let drafts = match self.source.as_ref()? {
             Source::Drafter { make, .. } => Drafts::new(make()),
-            Source::Model(model) => {
-                let of = match model.weights {
-                    DraftWeights::Predictor => Drafts::of_predictor,
-                    DraftWeights::Other(_) | DraftWeights::Own(_) => Drafts::of_model,
-                };
-                of(DRAFT_MODEL, model.schedule).form(model.form).width(model.width)
-            }
+            Source::Model(model) => model.drafts(self.length),
+            Source::OfFile(_) => return None,
         };
         Some(Box::new(match self.length {
             Some(tokens) => drafts.always(tokens),
@@ -261,39 +270,4 @@ impl DraftChoice {
 }
 
 #[cfg(test)]
-mod tests {
-    use lapwing_plan::registry::Entry;
-
-    use super::*;
-
-    #[test]
-    fn a_choice_has_a_name_and_makes_drafts_for_each_request() {
-        let others =
-            [NONE, "mtp", "suffix:share=0.2", "self:q8_0", "self:q4_1", "self:int4:64:min"];
-        for name in known().iter().map(Entry::name).chain(others) {
-            assert_eq!(name.parse().map(|choice: DraftChoice| choice.name() == name), Ok(true));
-        }
-        assert!(DraftChoice::default().drafts().is_none());
-        assert!(DraftChoice::lookup().drafts().is_some());
-        let file: DraftChoice = "some/small.gguf".parse().expect("a file");
-        assert_eq!((file.name(), file.draft_model().is_some()), ("small", true));
-        for wrong in ["oracle", "self:", "self:q9", ""] {
-            let unknown = wrong.parse::<DraftChoice>().expect_err(wrong).to_string();
-            assert!(unknown.contains("none, lookup") && unknown.contains("self:q4_0"), "{unknown}");
-        }
-        let wrong = "suffix:share=2".parse::<DraftChoice>().expect_err("too much").to_string();
-        assert!(wrong.contains("share of the drafter suffix is '2'"), "{wrong}");
-    }
-
-    #[test]
-    fn schedule_and_device_are_those_of_a_draft_model_only() {
-        let set = |choice: DraftChoice| choice.schedule(Schedule::Asynchronous).on_device("gpu");
-        let own = set(DraftChoice::own(Requant::Q4_0));
-        let model = own.draft_model().expect("a model");
-        assert_eq!(
-            (model.schedule, model.device.as_deref()),
-            (Schedule::Asynchronous, Some("gpu"))
-        );
-        assert!(set(DraftChoice::lookup()).draft_model().is_none());
-    }
-}
+mod tests;

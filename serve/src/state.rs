@@ -68,6 +68,7 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
                 "packed_weights": loaded.map(|loaded| packed_weights(&loaded.engine)),
                 "context": loaded.map(|loaded| loaded.engine.context()),
                 "devices": loaded.map(|loaded| device_names(&loaded.engine)),
+                "draft": loaded.map(|loaded| loaded.engine.draft().to_owned()),
                 "state": report.map(|report| engine_state(&report.stats)),
                 "kv_events": app.kv_events.get(index).map(kv_events),
             })

@@ -28,9 +28,41 @@ fn a_drafter_changes_no_token_and_is_reported() {
 }
 
 #[test]
+fn a_layer_of_the_file_drafts_by_default_and_is_named() {
+    let mtp = model("qwen35-mtp.gguf");
+    let run = ["run", "-m", &mtp, "--raw", "--json", "--temp", "0", "--ignore-eos", "-n", "24"];
+    let plain = json(&[&run[..], &["--draft", "none", "3 4 5"]].concat());
+    assert_eq!(plain["draft"], Value::Null);
+    for (option, is_decided) in
+        [(&[][..], true), (&["--draft", "auto"], true), (&["--draft", "mtp"], false)]
+    {
+        let drafted = json(&[&run[..], option, &["3 4 5"]].concat());
+        assert_eq!((&drafted["ids"], &drafted["text"]), (&plain["ids"], &plain["text"]));
+        let draft = &drafted["draft"];
+        assert_eq!(draft["drafter"], "mtp", "{option:?}");
+        assert!(is_decided || draft["stopped"].is_null(), "{draft}");
+        assert!(draft["stopped"].is_null() || draft["draft_rows"] == 0, "{draft}");
+    }
+    let noted = ended(lapwing(&["run", "-m", &mtp, "--raw", "--stats", "-n", "8", "3 4 5"]));
+    assert!(noted.stderr.contains("[draft mtp: "), "{noted:?}");
+    let explain = ["plan", "-m", &mtp, "-p", "40", "--explain", "--json"];
+    let why = |more: &[&str]| json(&[&explain[..], more].concat())["drafts"]["why"].clone();
+    let is_default = |why: &Value| why.as_str().is_some_and(|why| why.contains("is the default"));
+    assert!(is_default(&why(&[])), "{}", why(&[]));
+    assert_eq!(
+        (why(&["--draft", "none"]), is_default(&why(&["--draft", "mtp"]))),
+        (Value::Null, false)
+    );
+    let bench = ["bench", "-m", &mtp, "-p", "0", "-n", "8", "-r", "1", "--json"];
+    let draft = |more: &[&str]| json(&[&bench[..], more].concat())["results"][0]["draft"].clone();
+    assert_eq!(draft(&[]), Value::Null, "speeds are those of the model itself");
+    assert_eq!(draft(&["--draft", "auto"])["drafter"], "mtp");
+}
+
+#[test]
 fn an_option_of_a_draft_model_needs_one() {
     let llama = model("llama.gguf");
-    for draft in ["none", "lookup", "suffix"] {
+    for draft in ["auto", "none", "lookup", "suffix"] {
         for option in
             [["--draft-device", "cpu"], ["--draft-schedule", "async"], ["--draft-width", "2"]]
         {

@@ -9,9 +9,9 @@ use lapwing::{Engine, EngineBuilder, ErrorKind, Prompt, Requant, Request};
 
 use crate::a_strategy_changes_a_token::NPU;
 
-const MODELS: [&str; 4] = ["qwen35-mtp", "glm4moe", "bailingmoe3", "step35"];
+pub(crate) const MODELS: [&str; 4] = ["qwen35-mtp", "glm4moe", "bailingmoe3", "step35"];
 
-fn builder(name: &str) -> EngineBuilder {
+pub(crate) fn builder(name: &str) -> EngineBuilder {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
     Engine::builder().model(tiny.join(format!("{name}.gguf"))).threads(2).chunk_rows(20)
 }
@@ -20,7 +20,7 @@ fn prompt(len: u32, step: u32) -> Vec<u32> {
     (0..len).map(|at| (at * at + step * at + step) % 128).collect()
 }
 
-fn prompts() -> Vec<Vec<u32>> {
+pub(crate) fn prompts() -> Vec<Vec<u32>> {
     [(1, 3), (2, 4), (33, 5), (64, 7), (90, 9)].map(|(len, step)| prompt(len, step)).to_vec()
 }
 
@@ -33,10 +33,13 @@ fn request(ids: &[u32], number: usize) -> Request {
 }
 
 /// Ids and the bits of their log-probabilities.
-type Answer = Vec<(u32, u32)>;
+pub(crate) type Answer = Vec<(u32, u32)>;
 
 /// The answers to prompts that are asked at the same time, and what their drafts did.
-async fn together(engine: &Engine, prompts: &[Vec<u32>]) -> (Vec<Answer>, Vec<DraftStats>) {
+pub(crate) async fn together(
+    engine: &Engine,
+    prompts: &[Vec<u32>],
+) -> (Vec<Answer>, Vec<DraftStats>) {
     let mut streams = Vec::new();
     for (number, ids) in prompts.iter().enumerate() {
         streams.push(engine.generate(request(ids, number)).await.expect("a stream"));
@@ -73,7 +76,7 @@ async fn check(engine: &Engine, wanted: &[Answer], what: &str) -> Vec<DraftStats
 async fn answers_are_those_without_drafts() {
     let mtp = DraftChoice::predictor;
     for name in MODELS {
-        let plain = builder(name).build().await.expect("an engine");
+        let plain = builder(name).draft(DraftChoice::none()).build().await.expect("an engine");
         let (wanted, _) = together(&plain, &prompts()).await;
         let drafts = [mtp(), mtp().schedule(Schedule::Asynchronous), mtp().width(3)];
         for (number, draft) in drafts.into_iter().enumerate() {
@@ -92,7 +95,7 @@ async fn answers_are_those_without_drafts() {
 async fn a_predictor_runs_on_another_device_than_its_model() {
     const DEVICES: &str = "cpu+gpu=throttled:gflops=40,gbps=8+cpu-2=throttled:gflops=40,gbps=8";
     for name in MODELS {
-        let plain = builder(name).build().await.expect("an engine");
+        let plain = builder(name).draft(DraftChoice::none()).build().await.expect("an engine");
         let (wanted, _) = together(&plain, &prompts()).await;
         for (device, schedule) in
             [("gpu", Schedule::Synchronous), ("cpu-2", Schedule::Asynchronous)]
@@ -108,7 +111,8 @@ async fn a_predictor_runs_on_another_device_than_its_model() {
 #[tokio::test]
 async fn a_requantised_model_has_a_requantised_predictor() {
     for name in MODELS {
-        let plain = builder(name).requant(Requant::Q8_0).build().await.expect("an engine");
+        let plain = builder(name).requant(Requant::Q8_0).draft(DraftChoice::none());
+        let plain = plain.build().await.expect("an engine");
         let (wanted, _) = together(&plain, &prompts()).await;
         let draft = DraftChoice::predictor();
         let engine = builder(name).requant(Requant::Q8_0).draft(draft).build().await;

@@ -14,6 +14,7 @@ mod a_grammar_is_hostile;
 mod a_model_cannot_chat;
 mod a_model_has_no_tokenizer;
 mod a_policy_is_ignored;
+mod a_predictor_by_default_changes_a_token;
 mod a_predictor_changes_a_token;
 mod a_prefix_changes_a_token;
 mod a_prepared_engine_is_cold;

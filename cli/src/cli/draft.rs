@@ -65,8 +65,9 @@ impl DraftReport {
             0 => String::new(),
             trees => format!(", {} of {trees} trees left their longest path", self.branch_steps),
         };
-        let stopped =
-            self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
+        let is_unused = self.draft_rows == 0 && self.verified_steps == 0;
+        let when = if is_unused { "nothing was drafted" } else { "drafting ended early" };
+        let stopped = self.stopped.as_ref().map(|reason| format!("; {when}: {reason}"));
         format!(
             "[draft {drafter}: {accepted} of {drafted} drafted tokens accepted, {tokens_per_step:.2} tokens per \
              step in {steps} steps, {wasted_rows} rows wasted{trees}; {declined} drafts were declined, because they would not have paid{}]",

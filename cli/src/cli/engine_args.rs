@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use lapwing_engine::draft::Schedule;
+use lapwing_engine::draft::{DraftChoice, Schedule};
 use lapwing_engine::{Activations, KvDtype, PackedMemory, Requant, Reserve};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
@@ -139,12 +139,14 @@ pub(crate) struct EngineArgs {
 
     /// Drafter of speculative decoding, as in lookup, suffix, or a smaller model
     ///
-    /// One of: none; lookup, which proposes what followed the last tokens when they occurred before; suffix,
-    /// which also knows recent answers; lookup+suffix, both as a tree of tokens; mtp, a layer of the model's file
-    /// that predicts a second token; a smaller model with the same vocabulary, as .gguf file or name; or
-    /// self:FORM, the model itself requantised as by --requant, such as self:q4_0. It changes no token.
-    #[arg(long, value_name = "DRAFTER", default_value = "none")]
-    pub(crate) draft: DraftArg,
+    /// One of: auto (the default), which is mtp where the file has such a layer, a CPU can run it and
+    /// it pays; none; lookup, which proposes what followed the last tokens when they occurred before;
+    /// suffix, which also knows recent answers; lookup+suffix, both as a tree of tokens; mtp, a layer of
+    /// the model's file that predicts a second token; a smaller model with the same vocabulary, as .gguf
+    /// file or name; or self:FORM, the model itself requantised as by --requant, such as self:q4_0. It
+    /// changes no token.
+    #[arg(long, value_name = "DRAFTER")]
+    pub(crate) draft: Option<DraftArg>,
 
     /// When a draft model drafts: sync, while the model waits for it; or async, also while the model verifies,
     /// which pays on different devices [default: sync]
@@ -204,6 +206,11 @@ impl EngineArgs {
         self.check_but_strategy(session)
     }
 
+    /// What drafts: the option, or what the model's file has.
+    pub(crate) fn drafter(&self) -> DraftChoice {
+        self.draft.clone().map(|given| given.0).unwrap_or_default()
+    }
+
     /// As [`check`](EngineArgs::check), except for the strategy.
     pub(crate) fn check_but_strategy(&self, session: &Session) -> Result<(), Failure> {
         let of_model = [
@@ -213,11 +220,11 @@ impl EngineArgs {
             ("--draft-pre-verify", self.draft_pre_verify),
             ("--draft-post-verify", self.draft_post_verify),
         ];
-        let ignored = of_model.into_iter().find(|(_, given)| *given && !self.draft.0.is_model());
+        let ignored = of_model.into_iter().find(|(_, given)| *given && !self.drafter().is_model());
         if let Some((option, _)) = ignored {
             return Err(Failure::usage(format!(
                 "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
-                self.draft.0
+                self.drafter()
             )));
         }
         let verifies = self.draft_pre_verify || self.draft_post_verify;
@@ -226,7 +233,7 @@ impl EngineArgs {
                 "--draft-pre-verify and --draft-post-verify are for drafts made meanwhile: add --draft-schedule async",
             ));
         }
-        if self.draft_length.is_some() && !self.draft.0.drafts_tokens() {
+        if self.draft_length.is_some() && !self.drafter().drafts_tokens() {
             return Err(Failure::usage("--draft-length is that of drafts: add --draft DRAFTER"));
         }
         let cores = self.cores.as_ref().map(CoreSet::check).transpose();

@@ -41,6 +41,16 @@ impl EngineArgs {
         self.builder(model_file(model, session).await?)
     }
 
+    /// As [`builder_of`](EngineArgs::builder_of), for an engine that generates nothing: without a given drafter, none is loaded.
+    pub(crate) async fn builder_to_score(
+        &self,
+        model: &str,
+        session: &Session,
+    ) -> Result<EngineBuilder, Failure> {
+        let builder = self.builder_of(model, session).await?;
+        Ok(if self.draft.is_none() { builder.draft(DraftChoice::none()) } else { builder })
+    }
+
     /// As [`builder_of`](EngineArgs::builder_of), of a file.
     pub(crate) fn builder(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let builder = self.without_strategy(model)?;
@@ -49,7 +59,7 @@ impl EngineArgs {
 
     /// As [`builder`](EngineArgs::builder), with all settings except the strategy.
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
-        let draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
+        let draft = self.drafter().schedule(self.draft_schedule.unwrap_or_default());
         let draft = draft.given(self.draft_device.as_deref(), DraftChoice::on_device);
         let draft = draft.given(self.draft_length, DraftChoice::length);
         let (pre_verify, post_verify) = (self.draft_pre_verify, self.draft_post_verify);

@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use lapwing_engine::draft::DraftChoice;
+
+use crate::cli::draft::DraftArg;
 use crate::cli::failure::Failure;
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
@@ -131,7 +134,10 @@ struct Measurement<'a> {
 }
 
 /// Measures and prints.
-pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
+    // Speeds are those of the model itself unless a drafter is given.
+    let drafter = args.engine.draft.get_or_insert_with(|| DraftArg(DraftChoice::none()));
+    let has_drafter = drafter.0.name() != DraftChoice::none().name();
     if let Some(options) = args.comparison(session)? {
         return compare::run(options, session).await;
     }
@@ -144,7 +150,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
         return Err(Failure::usage("--reading needs a generation, but -n is 0"));
     }
-    if args.acceptance.is_some() && !args.engine.draft.0.drafts_tokens() {
+    if args.acceptance.is_some() && !has_drafter {
         return Err(Failure::usage("--acceptance is that of drafted tokens: add --draft DRAFTER"));
     }
     if !args.vs.is_empty() && args.engine.cores.is_some() {

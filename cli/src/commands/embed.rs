@@ -84,7 +84,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let texts = texts(args.texts, args.file, args.lines).await?;
     let pooling = Pooling::ALL.into_iter().find(|p| args.pooling.as_deref() == Some(p.name()));
-    let builder = args.engine.builder_of(&args.model.model, session).await?;
+    let builder = args.engine.builder_to_score(&args.model.model, session).await?;
     let engine = open(args.prefix.applied(builder), session).await?;
     let pooling = match pooling {
         Some(pooling) => pooling,

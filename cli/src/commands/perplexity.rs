@@ -75,7 +75,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));
     }
     let text = args.text.read().await?;
-    let builder = args.engine.builder_of(&args.model.model, session).await?;
+    let builder = args.engine.builder_to_score(&args.model.model, session).await?;
     // The numbers of the strategy's devices are wanted, not of those that compute in their place.
     let builder = builder.context(ctx).wait_for_graphs(true);
     let cache_tokens = ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);

@@ -81,7 +81,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let ctx = args.text.ctx;
     let text = args.text.read().await?;
-    let builder = args.engine.builder_of(&args.model.model, session).await?.context(ctx);
+    let builder = args.engine.builder_to_score(&args.model.model, session).await?.context(ctx);
     let model = builder.model_file().display().to_string();
     if args.engine.no_packed_cache {
         return Err(Failure::usage("ranges are stored in the cache: leave out --no-packed-cache"));

@@ -80,7 +80,7 @@ struct DocumentReport<'a> {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let documents = texts(args.documents, args.file, args.lines).await?;
-    let builder = args.engine.builder_of(&args.model.model, session).await?;
+    let builder = args.engine.builder_to_score(&args.model.model, session).await?;
     let engine = open(args.prefix.applied(builder), session).await?;
     let request = RerankRequest::new(args.query, documents.clone());
     let mut ranking = engine.rerank(request).await?;

@@ -11,6 +11,8 @@ use lapwing_actors::draft::{ASSUMED_ACCEPTANCE, BestLength, GAIN_MIN};
 pub struct DraftExplanation {
     /// Name of the drafter.
     pub drafter: String,
+    /// Whether it is the default, because it comes with the model's file.
+    pub is_default: bool,
     /// Predicted time of drafting one token; 0 for a drafter that answers at once.
     pub draft: Duration,
     /// Predicted times of passes of 1, 2, … rows through the model: one row more than the longest draft. Empty if the
@@ -30,6 +32,14 @@ impl DraftExplanation {
 
 impl fmt::Display for DraftExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_default {
+            write!(
+                f,
+                "'{}' is the default, because the model's file has a layer that predicts a second token: a request drafts where that \
+                 is expected to repay that its prompt goes through the layer (--draft none leaves it out); ",
+                self.drafter
+            )?;
+        }
         let (Some(first), Some(one)) = (self.first(), self.verify.first()) else {
             return f.write_str(
                 "the length of drafts follows measured times; none can be predicted, because the speed of a device is \

@@ -9,6 +9,9 @@ use super::{ChoiceError, DraftChoice, DraftModelChoice, DraftWeights, by_name};
 /// Name of the choice of no drafter.
 pub(super) const NONE: &str = "none";
 
+/// Name of the choice of what the model's file has.
+pub(super) const AUTO: &str = "auto";
+
 /// Name of the model's own layer that predicts a further token.
 pub(super) const PREDICTOR: &str = "mtp";
 
@@ -16,18 +19,21 @@ pub(super) const PREDICTOR: &str = "mtp";
 pub(super) const OWN: &str = "self:";
 
 /// What drafts without a name of its own.
-const MODELS: &str = "mtp for a layer of the model's file that predicts a second token, a draft model (a .gguf file or a \
+const MODELS: &str = "auto for what the model's file has, mtp for a layer of the model's file that predicts a second token, a draft model (a .gguf file or a \
                       model's name), or self:FORM for the model itself with fewer bits, \
                       such as self:q4_0";
 
 impl FromStr for DraftChoice {
     type Err = ChoiceError;
 
-    /// `none`, `mtp`, a drafter of [`known`](super::known) with or without parameters, `self:FORM`, the path of a .gguf file, or the name
+    /// `auto`, `none`, `mtp`, a drafter of [`known`](super::known) with or without parameters, `self:FORM`, the path of a .gguf file, or the name
     /// of a model that can be fetched.
     fn from_str(text: &str) -> Result<DraftChoice, ChoiceError> {
         if text == NONE {
             return Ok(DraftChoice::none());
+        }
+        if text == AUTO {
+            return Ok(DraftChoice::of_file());
         }
         if text == PREDICTOR {
             return Ok(DraftChoice::predictor());

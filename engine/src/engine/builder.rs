@@ -202,8 +202,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Chooses the drafter of speculative decoding; by default there is none. Drafts change no token, only
-    /// the speed: [`Summary::drafts`](crate::Summary::drafts) reports what they did.
+    /// Chooses the drafter of speculative decoding; by default a layer of the model's file that predicts a second token,
+    /// where it has one and that pays ([`DraftChoice::of_file`]); [`DraftChoice::none`] leaves it out. Drafts change no
+    /// token, only the speed: [`Summary::drafts`](crate::Summary::drafts) reports what they did.
     ///
     /// ```no_run
     /// # use lapwing::Engine;

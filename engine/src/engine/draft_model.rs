@@ -30,12 +30,55 @@ pub(crate) struct DraftModel {
     pub(crate) kv: Arc<KvStore>,
     /// The number of its device.
     pub(crate) device: usize,
+    need: DraftNeed,
+    is_own: bool,
+}
+
+/// What a draft model needs beside its target.
+pub(super) struct DraftNeed {
     layout: KvLayout,
     pages: u32,
     context: usize,
-    is_own: bool,
     /// Its weights, without those that it shares with the target.
     weights: Vec<WeightSpec>,
+}
+
+impl DraftNeed {
+    /// The need of a draft model for a target with the graph `target`.
+    pub(super) fn new(
+        model: &Model,
+        choice: &DraftModelChoice,
+        target: &Graph,
+        chosen: &Chosen,
+        dtype: KvDtype,
+    ) -> DraftNeed {
+        let is_predictor = choice.weights == DraftWeights::Predictor;
+        let shared = if is_predictor { target.weights() } else { &[] };
+        let weights = model.graph.weights().iter().filter(|spec| !shared.contains(spec));
+        let weights = weights.cloned().collect();
+        let layout = KvLayout { dtype, ..model.config.kv_layout() };
+        let context = model.config.context.min(chosen.context + choice.form.tokens_max() + 1);
+        // As many tokens as the target has, and a draft for each sequence.
+        let tokens = chosen.pages as usize * chosen.layout.page_rows;
+        let tokens = tokens + chosen.sequences_max * (choice.form.tokens_max() + layout.page_rows);
+        let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
+        DraftNeed { layout, pages, context, weights }
+    }
+
+    /// Bytes of its own weights on a device that packs matrices so.
+    pub(super) fn weight_bytes(&self, packing: Packing) -> u64 {
+        let bytes = |WeightSpec { rows, cols, dtype, .. }: &WeightSpec| match rows {
+            1 => Packing::FILE.bytes(*dtype, 1, *cols),
+            rows => packing.bytes(*dtype, *rows, *cols),
+        };
+        self.weights.iter().map(bytes).sum()
+    }
+
+    /// Bytes of its keys and values for so many tokens; for as many as it has pages for without a number.
+    pub(super) fn kv_bytes(&self, tokens: Option<usize>) -> u64 {
+        let pages = tokens.map_or(u64::from(self.pages), |it| self.layout.pages_for(it) as u64);
+        pages.saturating_mul(self.layout.page_bytes() as u64)
+    }
 }
 
 impl DraftModel {
@@ -57,35 +100,16 @@ impl DraftModel {
             DraftWeights::Predictor => predictor(opened)?,
         };
         let is_own = !matches!(choice.weights, DraftWeights::Other(_));
-        let shared =
-            if choice.weights == DraftWeights::Predictor { opened.graph.weights() } else { &[] };
-        let weights = model.graph.weights().iter().filter(|spec| !shared.contains(spec));
-        let weights = weights.cloned().collect();
-        let dtype: KvDtype = settings.kv;
-        let layout = KvLayout { dtype, ..model.config.kv_layout() };
-        let context = model.config.context.min(chosen.context + choice.form.tokens_max() + 1);
-        // As many tokens as the target has, and a draft for each sequence.
-        let tokens = chosen.pages as usize * chosen.layout.page_rows;
-        let tokens = tokens + chosen.sequences_max * (choice.form.tokens_max() + layout.page_rows);
-        let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
+        let need = DraftNeed::new(&model, choice, &opened.graph, chosen, settings.kv);
+        let layout = &need.layout;
         // No draft model has states.
-        let size = KvSize { pages, states: 0 };
+        let size = KvSize { pages: need.pages, states: 0 };
         let kv = match in_place.is_of(device) {
             true => in_place.kv_store(layout.clone(), size)?,
             false => KvStore::new(layout.clone(), size)?,
         };
         let graph = Arc::new(model.graph.with_kv(layout.clone()));
-        Ok(Some(DraftModel {
-            graph,
-            file,
-            kv: Arc::new(kv),
-            device,
-            layout,
-            pages,
-            context,
-            is_own,
-            weights,
-        }))
+        Ok(Some(DraftModel { graph, file, kv: Arc::new(kv), device, need, is_own }))
     }
 
     /// Checks that its tokens are those of the target.
@@ -101,12 +125,7 @@ impl DraftModel {
 
     /// Bytes of its own weights, keys and values on a device that packs matrices so.
     pub(super) fn bytes(&self, packing: Packing) -> u64 {
-        let bytes = |WeightSpec { rows, cols, dtype, .. }: &WeightSpec| match rows {
-            1 => Packing::FILE.bytes(*dtype, 1, *cols),
-            rows => packing.bytes(*dtype, *rows, *cols),
-        };
-        let weights: u64 = self.weights.iter().map(bytes).sum();
-        weights + u64::from(self.pages) * self.layout.page_bytes() as u64
+        self.need.weight_bytes(packing) + self.need.kv_bytes(None)
     }
 
     /// The parts of its planner, beside those of the target. The room of its device is what it leaves to the target.
@@ -126,7 +145,7 @@ impl DraftModel {
         let planner = Planner::new(self.planned(target));
         let vocab = self.graph.vocab();
         let kv = KvPages::of(&self.kv);
-        SchedulerModel { planner, kv, context: self.context, vocab }
+        SchedulerModel { planner, kv, context: self.need.context, vocab }
     }
 }
 
@@ -172,10 +191,14 @@ fn predictor(opened: &Opened) -> Result<(Model, WeightFile), Error> {
 }
 
 /// The number of the device that runs the draft model: the named one, or the first that can. Devices that compute on
-/// CPU threads come before others. NPUs compute no attention, and only CPUs are given hidden states.
+/// CPU threads come before others. NPUs compute no attention, and only CPUs are given hidden states. A layer that was not asked for
+/// takes no room from layers in a device's own memory.
 pub(super) fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
     let is_predictor = choice.weights == DraftWeights::Predictor;
-    let can = |spec: &DeviceSpec| !spec.is_static() && (spec.has_threads() || !is_predictor);
+    let can = |spec: &DeviceSpec| {
+        let takes_room = choice.is_optional && spec.memory.is_some();
+        !spec.is_static() && (spec.has_threads() || !is_predictor) && !takes_room
+    };
     let on_threads = |spec: &DeviceSpec| can(spec) && spec.has_threads();
     let devices = || chosen.devices.iter().map(|(spec, _)| spec);
     let found = match &choice.device {

@@ -27,7 +27,7 @@ impl Engine {
         if inner.draft.drafts().is_none() {
             return Ok(None);
         }
-        let drafter = inner.draft.name().to_owned();
+        let (drafter, is_default) = (inner.draft.name().to_owned(), inner.draft.is_of_file());
         let time = |parts: &PlannerParts, rows: usize| -> Result<Option<Duration>, Error> {
             let (phase, prompt) = (Phase::Decode, 0);
             let shape = ChunkShape { phase, rows, selected: rows, context, prompt };
@@ -44,7 +44,7 @@ impl Engine {
             .collect::<Result<_, _>>()?;
         let (Some(draft), Some(verify)) = (draft, verify) else {
             let (draft, verify, lengths) = (Duration::ZERO, Vec::new(), Vec::new());
-            return Ok(Some(DraftExplanation { drafter, draft, verify, lengths }));
+            return Ok(Some(DraftExplanation { drafter, is_default, draft, verify, lengths }));
         };
         let (overlaps, waits) = (inner.draft.overlaps(), !inner.draft.pre_verifies());
         let best = |acceptance: f64| {
@@ -57,6 +57,6 @@ impl Engine {
             Some((acceptance, best_length(acceptance, DRAFT_MAX, 0, step)?))
         };
         let lengths = ACCEPTANCES.into_iter().filter_map(best).collect();
-        Ok(Some(DraftExplanation { drafter, draft, verify, lengths }))
+        Ok(Some(DraftExplanation { drafter, is_default, draft, verify, lengths }))
     }
 }

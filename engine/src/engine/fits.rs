@@ -10,7 +10,7 @@ use std::time::Duration;
 use lapwing_actors::drive::measure::MeasureProgress;
 use lapwing_kernels::device::{DeviceInfo, ModelId};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::model::Model;
+use lapwing_kernels::model::{Model, ModelPart};
 use lapwing_plan::Phase;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::predict::{Workload, alone, plan, predict_warm};
@@ -18,6 +18,7 @@ use lapwing_plan::strategy::ChunkShape;
 
 use self::bound::{Bound, Times};
 use super::EngineBuilder;
+use super::draft_model::{self, DraftNeed};
 use super::memory;
 use super::strategies::PlacedStrategies;
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -31,6 +32,8 @@ struct Subject<'a> {
     header: &'a ModelHeader,
     chosen: Chosen,
     graph: Arc<Graph>,
+    /// The layer of the file that drafts by default, and the number of its device.
+    layer: Option<(DraftNeed, usize)>,
     trained_context: usize,
     /// Bytes of memory that can be taken, if that is known.
     free: Option<u64>,
@@ -92,6 +95,10 @@ impl EngineBuilder {
             Err(error) => return Err(error),
         }
         let (memory, largest_context) = subject.memory(&devices, &parts)?;
+        if subject.layer.is_some() {
+            let layer = "the memory has room for the layer of the file that drafts by default (--draft none leaves it out)";
+            notes.push(layer.to_owned());
+        }
         Ok(Fit {
             devices: devices.into_iter().map(|device| device.spec.name).collect(),
             strategy: parts.strategy.name().to_owned(),
@@ -119,15 +126,27 @@ impl<'a> Subject<'a> {
         header.supported()?;
         let model = settings.changed(Model::from_header(&header.gguf)?)?.0;
         let chosen = settings.choose(&model.config)?;
-        Ok(Subject {
-            settings,
-            header,
-            graph: Arc::new(model.graph.with_kv(chosen.layout.clone())),
-            trained_context: model.config.context,
-            chosen,
-            free: free_memory(),
-        })
+        let graph = Arc::new(model.graph.with_kv(chosen.layout.clone()));
+        let layer = layer_of(settings, header, &graph, &chosen);
+        let (trained_context, free) = (model.config.context, free_memory());
+        Ok(Subject { settings, header, graph, layer, trained_context, chosen, free })
     }
+}
+
+/// What the layer of a file needs that drafts by default, and the number of its device; `None` if there is none, or no device can run it.
+fn layer_of(
+    settings: &Settings,
+    header: &ModelHeader,
+    target: &Graph,
+    chosen: &Chosen,
+) -> Option<(DraftNeed, usize)> {
+    let choice = settings.draft.layer_of_file()?;
+    let mut layer = Model::part_of_header(&header.gguf, ModelPart::Predictor).ok()?;
+    let device = draft_model::device(choice, chosen).ok()?;
+    if let Some(form) = settings.requant {
+        layer.graph.requantize(form);
+    }
+    Some((DraftNeed::new(&layer, choice, target, chosen, settings.kv), device))
 }
 
 /// Predicted times of a prompt, of the step behind it, and of the last step of the context.

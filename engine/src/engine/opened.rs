@@ -7,12 +7,12 @@ use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::mask::AttentionRule;
-use lapwing_kernels::model::{Head, ModelConfig};
+use lapwing_kernels::model::{Head, ModelConfig, ModelPart};
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
-use super::draft_model::DraftModel;
+use super::draft_model::{self, DraftModel};
 use super::slots::slot_pool;
 use crate::config::{Chosen, Settings};
 use crate::devices::InPlace;
@@ -56,6 +56,7 @@ impl Opened {
     /// When the model is not supported, or a setting is invalid.
     pub(crate) fn without_drivers(settings: Settings, file: &WeightFile) -> Result<Opened, Error> {
         settings.check_cost()?;
+        let settings = with_layer_of_file(settings, file)?;
         let (model, requantized) = settings.model(file)?;
         let chosen = settings.choose(&model.config)?;
         let recorder = settings.recorder.clone().unwrap_or_else(|| {
@@ -108,6 +109,23 @@ impl Opened {
             None => {}
         }
     }
+}
+
+/// The settings with a layer of the file as draft model, if it is theirs to find one there, and the engine can run it.
+fn with_layer_of_file(settings: Settings, file: &WeightFile) -> Result<Settings, Error> {
+    let Some(layer) = settings.draft.layer_of_file() else { return Ok(settings) };
+    let has_layer = match settings.part(file, ModelPart::Predictor) {
+        Ok(_) => {
+            let chosen = settings.choose(&settings.model(file)?.0.config)?;
+            draft_model::device(layer, &chosen).is_ok()
+        }
+        Err(_) => false,
+    };
+    if has_layer {
+        tracing::info!("a layer of the file drafts where that pays; --draft none leaves it out");
+    }
+    let draft = settings.draft.clone().settled(has_layer);
+    Ok(Settings { draft, ..settings })
 }
 
 /// Memory that all devices of an engine share, and the draft model beside the model.

@@ -4,6 +4,7 @@
 mod attention;
 mod formats;
 mod hidden;
+mod push;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::op::{ExpertsOp, Op, RopeSpec};
 use crate::ops::info::OpKind;
 use crate::requant::Requant;
 use crate::weights::Slices;
+pub use push::NewNode;
 
 /// Index of a value in a [`Graph`], for [`Graph::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,42 +165,6 @@ impl Graph {
         id
     }
 
-    /// Appends a node and returns the value that it writes. Nodes run in the order in which they are
-    /// appended.
-    ///
-    /// # Panics
-    /// If no earlier node writes one of the inputs.
-    pub fn push(&mut self, node: NewNode<'_>) -> ValueId {
-        let first = node.inputs.first().and_then(|v| self.values.get(v.0));
-        let rows = match node.op {
-            Op::SelectRows => RowSet::Selected,
-            _ => first.map_or(RowSet::All, |value| value.rows),
-        };
-        self.push_of(node, rows)
-    }
-
-    /// As [`push`](Graph::push), of an [`Op::SelectRows`] that keeps [`RowSet::Passed`].
-    ///
-    /// # Panics
-    /// As [`push`](Graph::push).
-    pub fn push_passed(&mut self, node: NewNode<'_>) -> ValueId {
-        self.push_of(node, RowSet::Passed)
-    }
-
-    fn push_of(&mut self, node: NewNode<'_>, rows: RowSet) -> ValueId {
-        assert!(node.inputs.iter().all(|v| v.0 < self.values.len()), "input before its writer");
-        let output = ValueId(self.values.len());
-        self.values.push(ValueSpec { width: node.width, rows });
-        self.nodes.push(Node {
-            op: node.op,
-            inputs: node.inputs.to_vec(),
-            output,
-            layer: node.layer,
-            role: node.role,
-        });
-        output
-    }
-
     /// Values written before `range` and read inside it: the inputs of a stage.
     pub fn live_in(&self, range: Range<usize>) -> Vec<ValueId> {
         let mut ids: Vec<ValueId> = Vec::new();
@@ -295,19 +261,4 @@ impl Graph {
     fn writer(&self, value: ValueId) -> usize {
         value.0
     }
-}
-
-/// Argument of [`Graph::push`].
-#[derive(Clone, Debug)]
-pub struct NewNode<'a> {
-    /// The operation.
-    pub op: Op,
-    /// Values it reads.
-    pub inputs: &'a [ValueId],
-    /// Values per row of the output.
-    pub width: usize,
-    /// Transformer layer, if any.
-    pub layer: Option<usize>,
-    /// Role in the model, such as `attn_q`.
-    pub role: &'static str,
 }

@@ -46,6 +46,27 @@ async fn every_interface_gives_the_library_s_text() {
 }
 
 #[tokio::test]
+async fn a_layer_of_the_file_drafts_by_default() {
+    let body =
+        json!({ "prompt": [3, 4, 5], "max_tokens": 24, "temperature": 0, "ignore_eos": true });
+    let mut texts = Vec::new();
+    for (draft, name) in [(DraftChoice::none(), "none"), (DraftChoice::default(), "mtp")] {
+        let engine = Engine::builder().model(super::tiny("qwen35-mtp.gguf")).threads(1);
+        let server = Server::builder().model("tiny", engine.draft(draft));
+        let running = start(server.config(local())).await;
+        for _ in 0..3 {
+            let answer = running.client.post("/v1/completions", &body).await.json();
+            assert_eq!(answer["timings"]["draft_n"].is_null(), name == "none", "{answer}");
+            texts.push(answer["choices"][0]["text"].clone());
+        }
+        let state = running.client.get("/debug/state").await.json();
+        assert_eq!(state["models"][0]["draft"], name);
+        running.stop().await;
+    }
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+#[tokio::test]
 async fn times_tell_what_was_drafted() {
     let body = json!({ "prompt": "Once upon", "max_tokens": 24, "temperature": 0 });
     let mut texts = Vec::new();

@@ -36,7 +36,7 @@ impl EngineArgs {
             ("--policy", policy.clone()),
             ("--reserve", reserve.map(|reserve| reserve.to_string())),
             ("--token-gap", token_gap.map(|gap| format!("{}ms", gap.as_secs_f64() * 1e3))),
-            ("--draft", Some(draft.0.to_string())),
+            ("--draft", draft.as_ref().map(|draft| draft.0.to_string())),
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
             ("--draft-device", draft_device.clone()),
             ("--draft-width", number(draft_width)),

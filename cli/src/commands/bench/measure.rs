@@ -54,7 +54,8 @@ pub(super) async fn measure(
     bar: Option<&indicatif::ProgressBar>,
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
-    let drafter = Some(measurement.engine.draft.0.name()).filter(|name| *name != "none");
+    let drafter = subject.engine()?.draft().to_owned();
+    let drafter = Some(&*drafter).filter(|name| *name != "none");
     let mut results = Vec::new();
     let unmeasured = usize::from(measurement.warm_up);
     for test in &measurement.tests {

@@ -13,7 +13,7 @@ now, with the graphs that a start reads from disk; cold_ms for a first prompt wi
 Until the graphs are ready, other devices compute; with --wait-for-graphs the prompt waits
 instead. The predictions come from the profile that `lapwing profile` has stored for these
 devices, otherwise from the devices' own models, in which the rates of a CPU are those of a short
-timing. The decode step is that of a single sequence after the prompt. With --draft, --explain
+timing. The decode step is that of a single sequence after the prompt. With a drafter, --explain
 also shows how long the drafts of that sequence would be, by the share of drafted tokens that are
 accepted, and why.
 

@@ -76,7 +76,7 @@ impl Bound {
             model_name: None,
             context: Some(chosen.context),
             cache_tokens: Some(rows_max(chosen.chunk_rows)),
-            draft: DraftChoice::default(),
+            draft: DraftChoice::none(),
             profile: None,
             plans: None,
             packed_cache: None,

@@ -31,10 +31,17 @@ impl Subject<'_> {
         });
         let packed = if is_packed { packed_bytes(graph) } else { 0 };
         let pages = layout.pages_for(chosen.context) as u64;
+        let of_layer = self.layer.as_ref().map_or((0, 0), |(layer, device)| {
+            let packing = devices[*device].info.packing;
+            (layer.weight_bytes(packing), layer.kv_bytes(Some(chosen.context)))
+        });
         let mut all = vec![MemoryNeed {
             device: None,
-            weights: in_host.map(|(_, (weights, _))| *weights).fold(packed, u64::saturating_add),
+            weights: in_host
+                .map(|(_, (weights, _))| *weights)
+                .fold(packed + of_layer.0, u64::saturating_add),
             kv: (layout.page_bytes() as u64).saturating_mul(pages)
+                + of_layer.1
                 + (layout.state_bytes() as u64).saturating_mul(u64::from(chosen.states)),
             buffers: slot_bytes(&[&**graph], chosen),
             free: self.free,

@@ -68,6 +68,36 @@ fn memory_is_that_of_an_engine_of_the_model() {
 }
 
 #[test]
+fn a_layer_that_drafts_by_default_is_counted() {
+    let builder = |draft: &str| {
+        let draft = draft.parse().expect("a drafter");
+        Engine::builder().threads(1).context(64).draft(draft)
+    };
+    let name = "qwen35-mtp.gguf";
+    let header = ModelHeader::open(&tiny(name)).expect("a header");
+    let host = |draft: &str| {
+        let fit = fit(&builder(draft), &header).expect("a fit");
+        let [host] = &fit.memory[..] else { panic!("{fit:?}") };
+        (host.weights, host.kv, fit.notes.iter().any(|note| note.contains("--draft none")))
+    };
+    let ((with, kv_with, is_noted), (without, kv_without, is_other)) = (host("auto"), host("none"));
+    assert!(is_noted && !is_other);
+    let packed = |draft: &str| {
+        let engine = builder(draft).model(tiny(name)).build_blocking().expect("an engine");
+        let heads = engine.model().heads.iter().map(|heads| heads.kv.count * heads.kv.key_dim);
+        (engine.packed_use().own_bytes as u64, heads.max().expect("layers"))
+    };
+    let ((both, key), (alone, _)) = (packed("auto"), packed("none"));
+    let (layer, found) = (both - alone, with - without);
+    // Norms are kept in f32 beside the packed matrices.
+    assert!((layer..layer + layer / 4).contains(&found), "{found} of {layer} bytes");
+    assert_eq!(kv_with - kv_without, (64 * 2 * 2 * key) as u64);
+    let llama = ModelHeader::open(&tiny("llama.gguf")).expect("a header");
+    let notes = fit(&builder("auto"), &llama).expect("a fit").notes;
+    assert!(!notes.iter().any(|note| note.contains("--draft none")), "{notes:?}");
+}
+
+#[test]
 fn a_native_device_is_measured_and_the_measurement_can_be_cancelled() {
     let header = ModelHeader::open(&tiny("llama.gguf")).expect("a header");
     let builder = Engine::builder().threads(1).context(64);

@@ -36,7 +36,7 @@ pub(super) struct OpRun<'a> {
 
 impl OpRun<'_> {
     pub(super) fn compute(&self, sequences: &mut Sequences) -> Result<Slot, DeviceError> {
-        let Stage { model, part, batch, .. } = self.stage;
+        let Stage { model, part, .. } = self.stage;
         let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
         let whole = |index| self.stage.whole(self.node, index);
         let mut out = self.stage.output(self.node);
@@ -95,20 +95,24 @@ impl OpRun<'_> {
                 let joined = JoinedHeads { heads, widths, is_shared };
                 join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);
             }
-            Op::SelectRows => {
-                let (x, len) = (whole(0)?, out.len());
-                let from = model.graph.value(self.node.inputs[0]).rows;
-                match batch.kept_rows(from, spec.rows) {
-                    None => out.copy_from_slice(&x[..len]),
-                    Some(rows) => {
-                        for (out, row) in out.chunks_exact_mut(spec.width).zip(rows) {
-                            out.copy_from_slice(&x[row * spec.width..][..spec.width]);
-                        }
-                    }
+            Op::SelectRows => self.selected(whole(0)?, &mut out),
+        }
+        Ok(out)
+    }
+
+    /// The rows of a value that go on.
+    fn selected(&self, x: &[f32], out: &mut [f32]) {
+        let Stage { model, batch, .. } = self.stage;
+        let of = |value| model.graph.value(value);
+        let (from, to) = (of(self.node.inputs[0]), of(self.node.output));
+        match batch.kept_rows(from.rows, to.rows) {
+            None => out.copy_from_slice(&x[..out.len()]),
+            Some(rows) => {
+                for (out, row) in out.chunks_exact_mut(to.width).zip(rows) {
+                    out.copy_from_slice(&x[row * to.width..][..to.width]);
                 }
             }
         }
-        Ok(out)
     }
 
     /// Ops whose values depend on those at their places in the inputs.

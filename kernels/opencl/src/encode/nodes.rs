@@ -10,8 +10,8 @@ use crate::kv::DeviceKv;
 use crate::memory::Place;
 use crate::model::{Model, Rotary};
 use crate::ops::{
-    Add, Attention, Curved, Fused, Gated, HeadDims, KvRows, KvWrite, MatMul, Norm, RepeatValues,
-    RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp, View,
+    Add, Attention, Curved, Fused, Gated, HeadDims, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope,
+    RopeHeads, Unary, UnaryOp, View,
 };
 use crate::weights::Placed;
 use lapwing_model::device::DeviceError;
@@ -90,23 +90,7 @@ impl Encoder<'_> {
                 Err(self.unsupported(node, "linear biases of attention"))
             }
             Op::Attention(op) => self.attention(node, op),
-            Op::SelectRows => {
-                let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-                let (rows, width) = self.size(node);
-                let of = |value| self.model.graph.value(value).rows;
-                let (from, to) = (of(node.inputs[0]), of(node.output));
-                let (x, to_view) = (x.view(), out.view());
-                let kept = self.work.payload.batch.kept_rows(from, to).is_some();
-                let added = if kept {
-                    let selected = self.ints.selected();
-                    let job = SelectRows { x, selected, rows, width, out: to_view };
-                    self.model.kernels.select_rows(&job)
-                } else {
-                    let job = RepeatValues { x, rows, width, times: 1, out: to_view };
-                    self.model.kernels.repeat_values(&job)
-                };
-                self.added(added, out)
-            }
+            Op::SelectRows => self.select_rows(node),
         }
     }
 

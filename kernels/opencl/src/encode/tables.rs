@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Encoder, Stored};
 use crate::model::Model;
-use crate::ops::{Add, Embed, JoinHeads, RepeatValues, Unary, UnaryOp, View};
+use crate::ops::{Add, Embed, JoinHeads, RepeatValues, SelectRows, Unary, UnaryOp, View};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Node, WeightId};
 
@@ -79,6 +79,24 @@ impl Encoder<'_> {
         let (a, b, rows) = (first.view(), second.view(), self.rows(node.output).len());
         let job = JoinHeads { a, b, rows, heads, of_a, of_b, is_shared, out: out.view() };
         let added = self.model.kernels.join_heads(&job);
+        self.added(added, out)
+    }
+
+    /// The rows of a value that go on.
+    pub(super) fn select_rows(&mut self, node: &Node) -> Result<Stored, DeviceError> {
+        let (x, out) = (self.whole(node, 0)?, self.output(node)?);
+        let (rows, width) = self.size(node);
+        let of = |value| self.model.graph.value(value).rows;
+        let (from, to) = (of(node.inputs[0]), of(node.output));
+        let (x, to_view) = (x.view(), out.view());
+        let added = if self.work.payload.batch.kept_rows(from, to).is_some() {
+            let selected = self.ints.selected();
+            let job = SelectRows { x, selected, rows, width, out: to_view };
+            self.model.kernels.select_rows(&job)
+        } else {
+            let job = RepeatValues { x, rows, width, times: 1, out: to_view };
+            self.model.kernels.repeat_values(&job)
+        };
         self.added(added, out)
     }
 
