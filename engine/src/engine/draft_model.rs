@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
+use lapwing_kernels::cpu::packed_bytes;
 use lapwing_kernels::device::{DeviceInfo, Packing};
 use lapwing_kernels::graph::{Graph, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvSize, KvStore};
@@ -20,6 +21,7 @@ use crate::devices::DeviceSpec;
 use crate::devices::InPlace;
 use crate::draft::{DRAFT_MODEL, DraftModelChoice, DraftWeights};
 use crate::error::Error;
+use crate::fit::free_memory;
 use crate::packed::PackedFolder;
 use crate::tokenizer::Tokenizer;
 
@@ -72,6 +74,12 @@ impl DraftNeed {
             rows => packing.bytes(*dtype, *rows, *cols),
         };
         self.weights.iter().map(bytes).sum()
+    }
+
+    /// Whether its weights fit into the free memory beside those of the target.
+    pub(super) fn has_room_beside(&self, target: &Graph) -> bool {
+        let bytes = packed_bytes(target) + self.weight_bytes(Packing::FILE);
+        free_memory().is_none_or(|free| bytes <= free)
     }
 
     /// Bytes of its keys and values for so many tokens; for as many as it has pages for without a number.

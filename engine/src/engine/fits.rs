@@ -133,7 +133,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What the layer of a file needs that drafts by default, and the number of its device; `None` if there is none, or no device can run it.
+/// What the layer of a file needs that drafts by default, and the number of its device; `None` if there is none, no device can run it,
+/// or it has no room.
 fn layer_of(
     settings: &Settings,
     header: &ModelHeader,
@@ -146,7 +147,8 @@ fn layer_of(
     if let Some(form) = settings.requant {
         layer.graph.requantize(form);
     }
-    Some((DraftNeed::new(&layer, choice, target, chosen, settings.kv), device))
+    let need = DraftNeed::new(&layer, choice, target, chosen, settings.kv);
+    need.has_room_beside(target).then_some((need, device))
 }
 
 /// Predicted times of a prompt, of the step behind it, and of the last step of the context.

@@ -12,7 +12,7 @@ use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
-use super::draft_model::{self, DraftModel};
+use super::draft_model::{self, DraftModel, DraftNeed};
 use super::slots::slot_pool;
 use crate::config::{Chosen, Settings};
 use crate::devices::InPlace;
@@ -113,11 +113,13 @@ impl Opened {
 
 /// The settings with a layer of the file as draft model, if it is theirs to find one there, and the engine can run it.
 fn with_layer_of_file(settings: Settings, file: &WeightFile) -> Result<Settings, Error> {
-    let Some(layer) = settings.draft.layer_of_file() else { return Ok(settings) };
+    let Some(choice) = settings.draft.layer_of_file() else { return Ok(settings) };
     let has_layer = match settings.part(file, ModelPart::Predictor) {
-        Ok(_) => {
-            let chosen = settings.choose(&settings.model(file)?.0.config)?;
-            draft_model::device(layer, &chosen).is_ok()
+        Ok(layer) => {
+            let model = settings.model(file)?.0;
+            let chosen = settings.choose(&model.config)?;
+            let need = DraftNeed::new(&layer, choice, &model.graph, &chosen, settings.kv);
+            need.has_room_beside(&model.graph) && draft_model::device(choice, &chosen).is_ok()
         }
         Err(_) => false,
     };
