@@ -153,6 +153,12 @@ class Fleet:
         self.frontend = self.start(Process, "frontend", command)
         return self.frontend
 
+    def start_own_frontend(self, program, router, *options):
+        """Starts the frontend of this repository instead of Dynamo's."""
+        command = [program, "--http-port", str(self.port), "--router", router, *options]
+        self.frontend = self.start(Process, "frontend", command)
+        return self.frontend
+
     @property
     def url(self):
         return f"http://127.0.0.1:{self.port}"

@@ -21,11 +21,14 @@ class Answer:
     cached_tokens: int = 0
     worker: int = 0
     seconds: float = 0.0
+    first_seconds: float = 0.0
     tokens: int = 0
+    generated_tokens: int = 0
 
 
-async def ask(session, url, number, body):
+async def ask(session, url, number, body, client=None):
     """Streams an answer."""
+    headers = {"x-dynamo-meta-client": client} if client else {}
     answer, begin = Answer(number), time.monotonic()
     body = {
         "model": "tiny",
@@ -35,19 +38,19 @@ async def ask(session, url, number, body):
         "nvext": {"extra_fields": ["worker_id"]},
     } | body
     try:
-        async with session.post(f"{url}/v1/completions", json=body) as response:
+        async with session.post(f"{url}/v1/completions", json=body, headers=headers) as response:
             answer.status = response.status
             if response.status != 200:
                 answer.error = await response.text()
             else:
-                await (read(response, answer) if body["stream"] else response.read())
+                await (read(response, answer, begin) if body["stream"] else response.read())
     except (aiohttp.ClientError, asyncio.TimeoutError) as error:
         answer.error = f"{type(error).__name__}: {error}"
     answer.seconds = time.monotonic() - begin
     return answer
 
 
-async def read(response, answer):
+async def read(response, answer, begin):
     """Reads the events of a stream."""
     is_done, is_error = False, False
     async for line in response.content:
@@ -63,12 +66,14 @@ async def read(response, answer):
         if is_error or "error" in event:
             answer.error = data
             return
+        if event.get("choices") and not answer.first_seconds:
+            answer.first_seconds = time.monotonic() - begin
         for choice in event.get("choices", []):
             answer.text += choice.get("text") or ""
             answer.tokens += bool(choice.get("text"))
         if usage := event.get("usage"):
             details = usage.get("prompt_tokens_details") or {}
-            answer.prompt_tokens = usage["prompt_tokens"]
+            answer.prompt_tokens, answer.generated_tokens = usage["prompt_tokens"], usage["completion_tokens"]
             answer.cached_tokens = details.get("cached_tokens") or 0
         ids = (event.get("nvext") or {}).get("worker_id") or {}
         answer.worker = ids.get("decode_worker_id") or answer.worker
@@ -95,6 +100,20 @@ async def run(url, bodies, parallel, during=None):
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         await asyncio.gather(*(client() for _ in range(parallel)))
     return answers
+
+
+async def replay(url, requests):
+    """Sends requests, each at its time, of (seconds, client, body)."""
+
+    async def send(number, at, client, body):
+        await asyncio.sleep(at - (time.monotonic() - begin))
+        return await ask(session, url, number, body, client)
+
+    timeout = aiohttp.ClientTimeout(total=600)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+        begin = time.monotonic()
+        return await asyncio.gather(*(send(number, *request) for number, request in enumerate(requests)))
 
 
 def ids(seed, count):

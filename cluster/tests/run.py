@@ -1,6 +1,6 @@
 """Runs everything that docs/cluster.md claims on this machine, and prints what holds.
 
-    python run.py PROGRAM FOLDER MODEL.gguf TINY.gguf
+    python run.py WORKER FRONTEND LAPWING FOLDER MODEL.gguf TINY.gguf
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import sys
 import caches
 import clients
 import failures
+import routing
 from fleet import Fleet
 from report import Report
 
@@ -27,7 +28,19 @@ def fleet_of(folder, program, model, workers, *options, discovery="file"):
     return fleet
 
 
-def main(program, folder, model, tiny):
+def policy_fleet(folder, program, frontend, model, workers):
+    """A cluster with the frontend of this repository, that answers."""
+    with contextlib.ExitStack() as stack:
+        fleet = stack.enter_context(Fleet(folder, program))
+        fleet.start_own_frontend(frontend, "d2lpm")
+        for _ in range(workers):
+            fleet.start_worker(model)
+        fleet.ready(workers)
+        stack.pop_all()
+    return fleet
+
+
+def main(program, frontend, lapwing, folder, model, tiny):
     report, folder = Report(), pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     chat, tiny = f"chat={model}", f"tiny={tiny}"
@@ -68,6 +81,15 @@ def main(program, folder, model, tiny):
     report.step("a full queue")
     with fleet_of(folder / "full", program, tiny, 2, "--requests", "4", "--parallel", "1") as fleet:
         failures.full(report, fleet)
+
+    report.step("the frontend with policies: clients, and a worker that is lost")
+    with policy_fleet(folder / "clients-policy", program, frontend, chat, 1) as fleet:
+        clients.check(report, fleet, "chat")
+    with policy_fleet(folder / "lost-policy", program, frontend, tiny, 3) as fleet:
+        expected, _ = failures.texts(fleet)
+        failures.killed(report, fleet, expected)
+    report.step("routing policies, live and in virtual time")
+    routing.check(report, (program, frontend), lapwing, folder / "routing")
 
     report.step("all")
     print(report.table())
