@@ -1,6 +1,7 @@
 //! Texts of running sequences, which become longer.
 
 use super::*;
+use crate::prefix::tests::random;
 
 /// Tokens of a text, and the pages that hold them.
 type TextPages = (Vec<u32>, Vec<PageId>);
@@ -76,7 +77,7 @@ impl Side {
 
 /// Tokens that are added where a text ends make the same tree as those that are added from its first token on.
 fn trees_are_the_same(seed: u64) -> Result<(), TestCaseError> {
-    let mut next = numbers(seed);
+    let mut next = random(seed);
     let mut sides = [Side::new(true), Side::new(false)];
     for _ in 0..operations() {
         let (at, what) = (next(4), next(8));
