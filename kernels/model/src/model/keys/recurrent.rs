@@ -130,7 +130,7 @@ impl Keys<'_> {
             "states of this architecture fade with a bound".to_owned()
         })?;
         let least = self.meta.f32(&self.key(LEAST))?;
-        self.check(LEAST, least, least < 0.0 && least >= -1e6, || {
+        self.check(LEAST, least, (-1e6..0.0).contains(&least), || {
             "it must be below 0, and at least -1000000".to_owned()
         })?;
         config.least_decay = Some(least);
