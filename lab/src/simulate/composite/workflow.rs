@@ -1,6 +1,7 @@
 //! Workflows: which model the requests of a client are for, and which requests precede them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use lapwing_actors::simulate::traffic::OtherModel;
 use lapwing_kernels::device::ModelId;
@@ -148,8 +149,8 @@ impl Composite {
         let mut alone = HashMap::new();
         for request in &self.requests {
             let key = (&request.client, request.prompt_tokens, request.output_tokens);
-            if !alone.contains_key(&key) {
-                alone.insert(key, self.alone(request)?);
+            if let Entry::Vacant(entry) = alone.entry(key) {
+                entry.insert(self.alone(request)?);
             }
         }
         let own = |request: &LoadRequest| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use lapwing_kernels::device::DeviceInfo;
 use serde::Serialize;
@@ -112,7 +113,7 @@ impl Calibration {
         let runs = compared.lengths.iter().flat_map(of_length).collect();
         let decode = compared.tokens.saturating_sub(1);
         let (model, infos) = (model.to_owned(), compared.infos.clone());
-        let planned = Planned::Machine(machine.clone());
+        let planned = Planned::Machine(Arc::new(machine.clone()));
         Calibration { machine, model, decode, runs, infos, planned }
     }
 

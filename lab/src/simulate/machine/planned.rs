@@ -11,7 +11,7 @@ use super::Machine;
 #[derive(Clone)]
 pub(in crate::simulate) enum Planned {
     /// The numbers of a machine.
-    Machine(Machine),
+    Machine(Arc<Machine>),
     /// The measured times of a profile, fitted for the scenario's model.
     Profile(Arc<Fitted>),
 }

@@ -30,7 +30,7 @@ fn calibration(stranger: Option<(&str, f64)>) -> (Calibration, Machine) {
         tpot_ms: None,
     };
     let runs = names.map(run).to_vec();
-    let planned = Planned::Machine(machine.clone());
+    let planned = Planned::Machine(Arc::new(machine.clone()));
     let mut calibration =
         Calibration { machine, model, decode: 4, runs, infos: Vec::new(), planned };
     let times = calibration.runs.iter().map(|run| calibration.simulated(&truth, run));
@@ -135,7 +135,7 @@ fn ops_of_a_profile_take_their_measured_times_and_a_slower_device_is_found() {
     let runs = ["cpu-only", "gpu-only", "row-cut", "layer-split"].map(run).to_vec();
     let kinds = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu)];
     let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind)).to_vec();
-    let (planned, model) = (Planned::Machine(machine.clone()), MODEL.to_owned());
+    let (planned, model) = (Planned::Machine(Arc::new(machine.clone())), MODEL.to_owned());
     let plain = Calibration { machine: machine.clone(), model, decode: 4, runs, infos, planned };
     let mut measured = plain.with_profile(&profile).expect("of these devices");
 
