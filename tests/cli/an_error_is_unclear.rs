@@ -187,18 +187,18 @@ fn an_unsupported_model_can_be_inspected() {
     let folder = tempfile::tempdir().expect("folder");
     let mut bytes = fs::read(model("llama.gguf")).expect("read");
     let at = bytes.windows(13).position(|w| w == b"\x05\0\0\0\0\0\0\0llama").expect("architecture");
-    bytes[at + 8..at + 13].copy_from_slice(b"mamba");
-    let path = folder.path().join("mamba.gguf");
+    bytes[at + 8..at + 13].copy_from_slice(b"rwkv6");
+    let path = folder.path().join("rwkv6.gguf");
     fs::write(&path, bytes).expect("write");
     let path = path.display().to_string();
-    assert_fails(&ended(lapwing(&["run", "-m", &path, "x"])), 1, &["'mamba'", "qwen3"]);
+    assert_fails(&ended(lapwing(&["run", "-m", &path, "x"])), 1, &["'rwkv6'", "qwen3"]);
     let shown = ended(lapwing(&["inspect", &path]));
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    for part in ["general.architecture", "token_embd.weight", "cannot run: ", "'mamba'"] {
+    for part in ["general.architecture", "token_embd.weight", "cannot run: ", "'rwkv6'"] {
         assert!(shown.stdout.contains(part), "{part} is not in {shown:?}");
     }
     let json = ended(lapwing(&["inspect", &path, "--json"])).json();
-    assert!(json["cannot_run"].as_str().is_some_and(|why| why.contains("mamba")));
+    assert!(json["cannot_run"].as_str().is_some_and(|why| why.contains("rwkv6")));
     assert!(json["placement"].is_null() && json["tensors"].as_array().is_some_and(|t| t.len() > 3));
 }
 

@@ -77,7 +77,7 @@ fn a_sweep_over_acceptance_has_a_run_for_each() {
 #[test]
 fn classes_and_places_change_who_waits() {
     let mean = |more: &[&str]| {
-        let requests = ["--requests", "back:6x200+20^background,front:20+4@100ms"];
+        let requests = ["--requests", "back:6x50+100^background,front:20+4@100ms"];
         let args = [&SCENARIO[..6], &requests, more].concat();
         let printed = simulate(&args);
         let of = |name: &str| number(&printed["runs"][0]["clients"][name]["ttft_ms"], "mean");

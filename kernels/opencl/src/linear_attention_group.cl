@@ -37,7 +37,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
     const bool has_column = block * BLOCK + column < values;
     const int columns = min(values - block * BLOCK, BLOCK);
     // Where the column's numbers are in `rate` and `skip`, and in `keep` its time: those of another column for one that is none.
-    const int rate_at = HAS_DECAYS && has_column ? at : RATE_AT;
+    const int number_at = HAS_DECAYS && has_column ? at : RATE_AT;
     const int own_column = min(column, columns - 1);
     const int first = FIRST_ROW;
     const int count = ROWS_OF_SPAN;
@@ -61,7 +61,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
             queries[i] = HAS_LINE(i) ? (ROW(q) + KEY_HEAD * KEYS)[LINE(i)] : 0.0f;
             if (HAS_DECAYS)
                 faded[i] =
-                    HAS_LINE(i) ? lines[i] * exp(ROW(keep)[rate_at] * DECAYS(LINE(i), columns)[own_column]) : 0.0f;
+                    HAS_LINE(i) ? lines[i] * exp(ROW(keep)[number_at] * DECAYS(LINE(i), columns)[own_column]) : 0.0f;
             else
                 faded[i] = HAS_LINE(i) ? lines[i] * (ROW(keep) + head * FACTORS_OF_HEAD)[LINE(i) * KEEP_STEP] : 0.0f;
         }
@@ -72,7 +72,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
                 known = fma(faded[i], keys[i], known);
             ADD_UP(known)
         }
-        const float added = (value - known) * ROW(rate)[rate_at];
+        const float added = (value - known) * ROW(rate)[number_at];
         float read = 0.0f;
         UNROLL for (int i = 0; i < LINES; i++)
         {
@@ -83,7 +83,7 @@ kernel GROUP_OF(ITEMS, 1) void linear_attention_group(PLACE STATE_PARAMETERS)
         ADD_UP(read)
         read *= scale;
         if (part == 0 && has_column && is_row && !IDLE)
-            ROW(out)[at] = HAS_SKIP ? fma(value, skip[rate_at], read) : read;
+            ROW(out)[at] = HAS_SKIP ? fma(value, skip[number_at], read) : read;
         for (; is_row && kept < KEEPS && KEPT_AFTER(kept) <= done + 1; kept++) {
             STORE_LINES(KEPT_AT(kept))
         }
