@@ -134,7 +134,7 @@ mod tests {
             "lfm2.gguf",
             "qwen35-mtp.gguf",
             "nemotron_h.gguf",
-            "jamba.gguf",
+            "jamba-dense.gguf",
             "qwen3moe.gguf",
         ] {
             let gguf = header(name);
