@@ -61,7 +61,7 @@ pub trait RoutePolicy: Send {
         let _ = (request, now);
     }
 
-    /// The prefix cache of a worker, one of `workers`, has a text, whoever sent it there. Routers that have an index of the caches tell it
+    /// The prefix cache of a worker, one of `workers`, has a text, whatever router sent it there. Routers that have an index of the caches tell it
     /// of the prompt that arrives, to policies that hear evictions.
     fn cached(&mut self, worker: WorkerId, text: &[u32], workers: &Workers, now: Nanos) {
         let _ = (worker, text, workers, now);

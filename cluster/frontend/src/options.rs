@@ -91,7 +91,7 @@ impl Options {
     /// Who chooses the workers.
     ///
     /// # Errors
-    /// When nobody has that name, a parameter is wrong, or an option is of another router.
+    /// When no policy has that name, a parameter is wrong, or an option is of another router.
     pub fn choice(&self) -> Result<Choice, StartError> {
         if self.router == DYNAMO {
             return Ok(Choice::Dynamo);

@@ -181,7 +181,7 @@ fn a_request_never_goes_back_to_a_worker_that_has_failed_it() {
             failed.push(sent.instance);
         }
         assert_eq!(failed[0], 101, "{name}");
-        // None is left: whoever is chosen, Dynamo says why.
+        // None is left: Dynamo reports why.
         let sent = router.route(ask(&ids, &client, &failed), &members, Nanos(4));
         assert!(sent.expect("a policy").is_some(), "{name}");
     }

@@ -15,7 +15,7 @@ use crate::simulate::world;
 /// Stages that follow each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workflow {
-    /// What clients need. Those without a stage ask the scenario's model, and wait for nobody.
+    /// What clients need. Those without a stage ask the scenario's model, and wait for no others.
     pub stages: Vec<Stage>,
     /// Whether the requests go first that begin the longest chain of requests, by their times alone; the queue policy is then `edf`. Priorities
     /// of requests are replaced.
