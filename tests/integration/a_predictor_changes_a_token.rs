@@ -135,26 +135,33 @@ async fn what_has_no_predictor_is_refused() {
     assert!(error.to_string().contains("given no hidden states: cpu"), "{error}");
 }
 
+/// The first token of each draft is right at the stated rate. How many drafts an answer has depends on measured times, so
+/// answers are added until there are enough for the bound: 4 standard deviations.
 #[tokio::test]
 async fn a_stated_acceptance_is_kept() {
+    const ENOUGH: usize = 60;
     let mtp = DraftChoice::predictor;
-    let cases = [
-        (mtp(), 0.0, 0.0..=0.0),
-        (mtp(), 1.0, 1.0..=1.0),
-        (mtp().schedule(Schedule::Asynchronous), 0.75, 0.5..=0.95),
-    ];
-    for (draft, rate, shares) in cases {
+    let cases = [(mtp(), 0.0), (mtp(), 1.0), (mtp().schedule(Schedule::Asynchronous), 0.75)];
+    for (draft, rate) in cases {
         let engine = builder("qwen35-mtp").draft(draft).build().await.expect("an engine");
-        let stated = request(&prompt(20, 3), 0).seed(5).draft_acceptance(rate).max_tokens(90);
-        let mut stream = engine.generate(stated).await.expect("a stream");
-        while let Some(token) = stream.next().await {
-            token.expect("a token");
+        let (mut tried, mut accepted) = (0, 0);
+        for seed in 0..200 {
+            let stated = request(&prompt(20, 3), 0).seed(seed).draft_acceptance(rate);
+            let mut stream = engine.generate(stated.max_tokens(90)).await.expect("a stream");
+            while let Some(token) = stream.next().await {
+                token.expect("a token");
+            }
+            let drafts = stream.summary().and_then(|summary| summary.drafts.clone());
+            let first = drafts.expect("drafts").positions.first().copied().unwrap_or_default();
+            (tried, accepted) = (tried + first.0, accepted + first.1);
+            if tried >= ENOUGH {
+                break;
+            }
         }
-        let drafts = stream.summary().and_then(|summary| summary.drafts.clone()).expect("drafts");
-        let (tried, accepted) = drafts.positions.first().copied().unwrap_or_default();
-        assert!(tried > 0, "nothing is drafted at {rate}");
+        assert!(tried >= ENOUGH, "only {tried} drafts at {rate}");
         let share = accepted as f32 / tried as f32;
-        assert!(shares.contains(&share), "{accepted} of {tried} first tokens accepted at {rate}");
+        let bound = 4.0 * (rate * (1.0 - rate) / tried as f32).sqrt();
+        assert!((share - rate).abs() <= bound, "{accepted} of {tried} accepted at {rate}");
     }
 }
 
