@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::device::{Fault, OpenClDevice};
 use super::model::OpenClDeviceParts;
-use super::opencl_tests::cases;
+use super::opencl_tests::{cases, driver_keeps_kernels, programs_of_all};
 use super::*;
 use lapwing_cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_model::device::{
@@ -30,8 +30,7 @@ mod states;
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 
 thread_local! {
-    /// The programs of all devices of a test, which is a thread: each is compiled once. A folder that LAPWING_TEST_PROGRAMS
-    /// names serves all tests.
+    /// The programs of all devices of a test, which is a thread: each is compiled once.
     static PROGRAMS: tempfile::TempDir = tempfile::tempdir().expect("a folder");
 }
 
@@ -85,14 +84,10 @@ fn memory(kind: SharedKind) -> Arc<SharedMemory> {
     memory.unwrap_or_else(|reason| panic!("{kind}: {reason}"))
 }
 
-/// The folder of compiled programs. PoCL keeps compiled kernels itself, and would compile each of them once more for the
-/// folder.
+/// The folder of compiled programs.
 fn programs() -> Option<PathBuf> {
-    let device = find("").expect("an OpenCL device");
-    let keeps_kernels = device.platform == "Portable Computing Language";
-    let of_all = || std::env::var_os("LAPWING_TEST_PROGRAMS").map(PathBuf::from);
     let of_test = || PROGRAMS.with(|folder| folder.path().to_owned());
-    (!keeps_kernels).then(|| of_all().unwrap_or_else(of_test))
+    (!driver_keeps_kernels()).then(|| programs_of_all().unwrap_or_else(of_test))
 }
 
 /// How the device may use memory of the host in place.

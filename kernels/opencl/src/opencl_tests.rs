@@ -1,6 +1,7 @@
 //! Kernels against the naive reference, on the first OpenCL device of this machine.
 
 mod attention;
+mod compiled;
 mod curves;
 mod experts;
 mod fused;
@@ -15,6 +16,9 @@ mod sums;
 
 use std::sync::Arc;
 
+use compiled::Kept;
+pub(super) use compiled::{driver_keeps_kernels, programs_of_all};
+
 use super::discovery::find;
 use super::ops::{AS_ON_GPU, FewRows, HeadDims, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
 use super::pool::BufferPool;
@@ -26,7 +30,7 @@ use lapwing_model::kv::KvDtype;
 /// A device and its kernels.
 struct Bench {
     session: Arc<Session>,
-    kernels: Kernels,
+    kernels: Kept,
 }
 
 /// These cases of a quick run, or all.
@@ -45,11 +49,9 @@ const PAGE_ROWS: usize = 32;
 fn bench(page_rows: usize, kv: KvDtype) -> Option<Bench> {
     needs_driver!(None);
     let wanted = std::env::var("LAPWING_TEST_OPENCL").unwrap_or_default();
-    let info = find(&wanted).unwrap();
-    let session = Session::open(&info).unwrap();
+    let session = Session::open(&find(&wanted).unwrap()).unwrap();
     let spec = KernelSpec { page_rows, kv, ..KernelSpec::default() };
-    let kernels = Kernels::new(&session, &ProgramCache::default(), &spec).unwrap();
-    Some(Bench { session, kernels })
+    Some(Bench { kernels: Kept::new(&session, &spec), session })
 }
 
 fn plain() -> Option<Bench> {
@@ -58,10 +60,11 @@ fn plain() -> Option<Bench> {
 
 /// As [`plain`], with launches as on a GPU.
 fn grouped() -> Option<Bench> {
-    let Bench { session, kernels } = plain()?;
+    let mut bench = plain()?;
     // From here on, matrices are packed as for a GPU.
     AS_ON_GPU.set(true);
-    Some(Bench { session, kernels: kernels.in_groups() })
+    bench.kernels.launch_in_groups();
+    Some(bench)
 }
 
 /// Every choice of kernels for matmuls, those for GPUs included.

@@ -51,7 +51,7 @@ fn check(dtype: KvDtype, in_groups: bool) {
     for shape in SHAPES.into_iter().take(cases(3, 6)) {
         let Some(mut bench) = bench(shape[4], dtype) else { return };
         if in_groups {
-            bench.kernels = bench.kernels.in_groups();
+            bench.kernels.launch_in_groups();
         }
         let lens = [1, shape[4], LENS[usize::from(in_groups)]];
         let cache = Cache::new(&mut bench, shape, dtype, &lens);
