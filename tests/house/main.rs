@@ -103,3 +103,14 @@ fn files_that_documents_name_exist() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
 }
+
+#[test]
+fn the_readme_names_every_architecture() {
+    let readme = read("README.md");
+    let names: BTreeSet<&str> = quoted(&readme).collect();
+    let supported = lapwing_kernels::model::supported();
+    let missing: Vec<_> = supported.iter().filter(|name| !names.contains(**name)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    let row = format!("| architectures | {}:", supported.len());
+    assert!(readme.contains(&row), "its table lacks {row}");
+}
