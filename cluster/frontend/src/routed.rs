@@ -8,6 +8,7 @@ use dynamo_llm::discovery::RuntimeConfigWatch;
 use dynamo_llm::kv_router::{KvRouter, RoutingHost};
 use dynamo_llm::protocols::common::llm_backend::{LLMEngineOutput, PreprocessedRequest};
 use dynamo_llm::types::Annotated;
+use dynamo_runtime::error::{DynamoError, ErrorType};
 use dynamo_runtime::pipeline::{
     AsyncEngine, AsyncEngineContextProvider, Error, ManyOut, ResponseStream, SingleIn,
 };
@@ -100,7 +101,7 @@ impl Drop for InFlight {
 }
 
 impl Routed {
-    /// The workers that may have a request, in the order of their numbers, with what they have of its prompt.
+    /// The workers that may have a request and are not lost, in the order of their numbers, with what they have of its prompt.
     async fn members(&self, request: &PreprocessedRequest) -> Result<Vec<Member>, Error> {
         let routing = request.routing.as_ref();
         let lora = routing.and_then(|routing| routing.lora_name.as_deref());
@@ -109,8 +110,11 @@ impl Routed {
         let known =
             self.index.get_overlap_scores(&request.token_ids, None, lora, space, false).await?;
         let block = known.block_size as usize;
-        let workers = self.workers.borrow();
-        let is_allowed = |instance: &u64| allowed.is_none_or(|allowed| allowed.contains(instance));
+        let (workers, up) = (self.workers.borrow(), self.index.client().available_instance_ids());
+        let is_allowed = |instance: &u64| {
+            allowed.is_none_or(|allowed| allowed.contains(instance))
+                && up.as_ref().is_none_or(|up| up.contains(instance))
+        };
         let all = workers.iter().filter(|entry| is_allowed(entry.0));
         let mut members: Vec<Member> = all
             .map(|entry| {
@@ -121,6 +125,18 @@ impl Routed {
             .collect();
         members.sort_by_key(|member| member.instance);
         Ok(members)
+    }
+
+    /// The error of a request whose worker was lost between its choice and Dynamo's: Dynamo's router then knows no worker for it, which
+    /// is no reason to try again, but the loss of a worker is.
+    fn as_lost(&self, at_worker: &InFlight, error: Error) -> Error {
+        let up = self.index.client().available_instance_ids();
+        if up.is_none_or(|up| up.contains(&at_worker.sent.instance)) {
+            return error;
+        }
+        let message = format!("the worker {} is lost: {error:#}", at_worker.sent.instance);
+        let lost = DynamoError::builder().error_type(ErrorType::WorkerUnavailable);
+        lost.message(message).build().into()
     }
 
     /// Chooses the worker of a request; none if there is none, or the client has chosen.
@@ -136,9 +152,10 @@ impl Routed {
         let client = request.metadata().get("client");
         let client = client.map_or_else(ClientId::anonymous, |name| name.as_str().into());
         let id = request.context().id().to_owned();
-        let failed = self.state.failed().of(&id);
+        let mut avoided = self.state.failed().of(&id);
+        avoided.extend(self.index.client().overloaded_instance_ids().into_iter().flatten());
         let tokens_max = request.stop_conditions.max_tokens.map_or(TOKENS, |most| most as usize);
-        let ask = Ask { ids: &request.token_ids, client: &client, tokens_max, failed: &failed };
+        let ask = Ask { ids: &request.token_ids, client: &client, tokens_max, avoided: &avoided };
         let sent = {
             let mut router = self.state.router();
             router.route(ask, &members, self.state.now())?
@@ -163,7 +180,7 @@ impl AsyncEngine<SingleIn<PreprocessedRequest>, ManyOut<Item>, Error> for Routed
             Ok(items) => items,
             Err(error) => {
                 at_worker.fail();
-                return Err(error);
+                return Err(self.as_lost(&at_worker, error));
             }
         };
         let context = items.context();

@@ -52,8 +52,8 @@ pub struct Ask<'a> {
     pub client: &'a ClientId,
     /// Most tokens that it may generate.
     pub tokens_max: usize,
-    /// Workers that have failed it already.
-    pub failed: &'a [u64],
+    /// Workers that have failed it already, or have no room.
+    pub avoided: &'a [u64],
 }
 
 /// A request that was sent to a worker.
@@ -78,8 +78,8 @@ impl Router {
         Router { choice, table: None, begun: 0, requests: 0 }
     }
 
-    /// The worker of a request that arrives, of these; `None` if there is none. A request that the chosen worker has failed before goes to
-    /// the one of the others with the fewest requests in flight.
+    /// The worker of a request that arrives, of these; `None` if there is none. In place of a worker that is to be avoided it is the
+    /// one of the others with the fewest requests in flight, if there is one.
     ///
     /// # Errors
     /// When there is no such policy.
@@ -96,12 +96,12 @@ impl Router {
         let Some(table) = &mut self.table else { return Ok(None) };
         table.learn(ask.ids, members, now);
         self.requests += 1;
-        let Ask { ids, client, tokens_max, failed } = ask;
+        let Ask { ids, client, tokens_max, avoided } = ask;
         let incoming = Incoming { number: self.requests, client, ids, tokens_max };
         let chosen = table.policy.route(&incoming, &table.workers, now);
-        let has_failed = |worker: WorkerId| failed.contains(&members[worker.index()].instance);
-        let other = || table.workers.by_load().find(|worker| !has_failed(*worker));
-        let worker = if has_failed(chosen) { other() } else { None }.unwrap_or(chosen);
+        let is_avoided = |worker: WorkerId| avoided.contains(&members[worker.index()].instance);
+        let other = || table.workers.by_load().find(|worker| !is_avoided(*worker));
+        let worker = if is_avoided(chosen) { other() } else { None }.unwrap_or(chosen);
         let mut sent = Sent {
             instance: members[chosen.index()].instance,
             worker: chosen,

@@ -25,8 +25,8 @@ fn prompt(text: u32, own: u32) -> Vec<u32> {
     shared.chain((0..48).map(|at| 1_000_000 + own * 100 + at)).collect()
 }
 
-fn ask<'a>(ids: &'a [u32], client: &'a ClientId, failed: &'a [u64]) -> Ask<'a> {
-    Ask { ids, client, tokens_max: 20, failed }
+fn ask<'a>(ids: &'a [u32], client: &'a ClientId, avoided: &'a [u64]) -> Ask<'a> {
+    Ask { ids, client, tokens_max: 20, avoided }
 }
 
 /// The policy alone beside the router, both with the requests that they have sent.
