@@ -28,13 +28,14 @@ def fleet_of(folder, program, model, workers, *options, discovery="file"):
     return fleet
 
 
-def policy_fleet(folder, program, frontend, model, workers):
+def policy_fleet(folder, programs, model, workers, *options):
     """A cluster with the frontend of this repository, that answers."""
+    worker, frontend = programs
     with contextlib.ExitStack() as stack:
-        fleet = stack.enter_context(Fleet(folder, program))
+        fleet = stack.enter_context(Fleet(folder, worker))
         fleet.start_own_frontend(frontend, "d2lpm")
         for _ in range(workers):
-            fleet.start_worker(model)
+            fleet.start_worker(model, *options)
         fleet.ready(workers)
         stack.pop_all()
     return fleet
@@ -82,14 +83,19 @@ def main(program, frontend, lapwing, folder, model, tiny):
     with fleet_of(folder / "full", program, tiny, 2, "--requests", "4", "--parallel", "1") as fleet:
         failures.full(report, fleet)
 
-    report.step("the frontend with policies: clients, and a worker that is lost")
-    with policy_fleet(folder / "clients-policy", program, frontend, chat, 1) as fleet:
+    report.step("the frontend with policies: clients, workers that are lost, end and join, and a full queue")
+    programs = (program, frontend)
+    with policy_fleet(folder / "clients-policy", programs, chat, 1) as fleet:
         clients.check(report, fleet, "chat")
-    with policy_fleet(folder / "lost-policy", program, frontend, tiny, 3) as fleet:
+    with policy_fleet(folder / "failures-policy", programs, tiny, 4) as fleet:
         expected, _ = failures.texts(fleet)
         failures.killed(report, fleet, expected)
+        failures.ended(report, fleet, expected)
+        failures.joined(report, fleet, expected, lambda: fleet.start_worker(tiny))
+    with policy_fleet(folder / "full-policy", programs, tiny, 2, "--requests", "4", "--parallel", "1") as fleet:
+        failures.full(report, fleet)
     report.step("routing policies, live and in virtual time")
-    routing.check(report, (program, frontend), lapwing, folder / "routing")
+    routing.check(report, programs, lapwing, folder / "routing")
 
     report.step("all")
     print(report.table())

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use dynamo_kv_router::scheduling::KvSchedulerError;
 use dynamo_llm::discovery::RuntimeConfigWatch;
 use dynamo_llm::kv_router::{KvRouter, RoutingHost};
 use dynamo_llm::protocols::common::llm_backend::{LLMEngineOutput, PreprocessedRequest};
@@ -100,6 +101,19 @@ impl Drop for InFlight {
     }
 }
 
+/// The error of a request for whose worker Dynamo's router has no connection: it was lost after it was chosen, or has just come. The
+/// router's own error is no reason to try again, but the loss of a worker is.
+fn as_lost(instance: u64, error: Error) -> Error {
+    let is_unknown = error.chain().any(|cause| {
+        matches!(cause.downcast_ref::<KvSchedulerError>(), Some(KvSchedulerError::NoEndpoints))
+    });
+    if !is_unknown {
+        return error;
+    }
+    let lost = DynamoError::builder().error_type(ErrorType::WorkerUnavailable);
+    lost.message(format!("the worker {instance} cannot be reached: {error}")).build().into()
+}
+
 impl Routed {
     /// The workers that may have a request and are not lost, in the order of their numbers, with what they have of its prompt.
     async fn members(&self, request: &PreprocessedRequest) -> Result<Vec<Member>, Error> {
@@ -125,18 +139,6 @@ impl Routed {
             .collect();
         members.sort_by_key(|member| member.instance);
         Ok(members)
-    }
-
-    /// The error of a request whose worker was lost between its choice and Dynamo's: Dynamo's router then knows no worker for it, which
-    /// is no reason to try again, but the loss of a worker is.
-    fn as_lost(&self, at_worker: &InFlight, error: Error) -> Error {
-        let up = self.index.client().available_instance_ids();
-        if up.is_none_or(|up| up.contains(&at_worker.sent.instance)) {
-            return error;
-        }
-        let message = format!("the worker {} is lost: {error:#}", at_worker.sent.instance);
-        let lost = DynamoError::builder().error_type(ErrorType::WorkerUnavailable);
-        lost.message(message).build().into()
     }
 
     /// Chooses the worker of a request; none if there is none, or the client has chosen.
@@ -180,7 +182,7 @@ impl AsyncEngine<SingleIn<PreprocessedRequest>, ManyOut<Item>, Error> for Routed
             Ok(items) => items,
             Err(error) => {
                 at_worker.fail();
-                return Err(self.as_lost(&at_worker, error));
+                return Err(as_lost(at_worker.sent.instance, error));
             }
         };
         let context = items.context();
@@ -189,5 +191,20 @@ impl AsyncEngine<SingleIn<PreprocessedRequest>, ManyOut<Item>, Error> for Routed
             item
         });
         Ok(ResponseStream::new(Box::pin(items), context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_the_router_does_not_know_is_lost_and_other_errors_stay() {
+        let lost = as_lost(7, KvSchedulerError::NoEndpoints.into());
+        let error = lost.downcast_ref::<DynamoError>().expect("an error of Dynamo");
+        assert_eq!(error.reason().as_str(), "backend.worker_unavailable");
+        assert!(error.message().contains("worker 7"), "{error}");
+        let other = as_lost(7, KvSchedulerError::AllEligibleWorkersOverloaded.into());
+        assert!(other.downcast_ref::<DynamoError>().is_none(), "{other}");
     }
 }
