@@ -88,6 +88,13 @@ fn cached_models_are_listed_verified_and_removed_by_name() {
         none.code == Some(1) && none.stderr.contains("smollm2-135m-instruct is not in"),
         "{none:?}"
     );
+    for name in ["gemma3-270m", "gemma3:270m", "gemma-3-270m"] {
+        let args =
+            ["simulate", "--soc", "phone", "--strategy", "cpu-only", "-p", "3", "-n", "0", "-m"];
+        let run = with(&[&args[..], &[name, "--json"]].concat()).json();
+        let found = run["model"].as_str().is_some_and(|path| path.ends_with("gemma3-270m.gguf"));
+        assert!(found, "{name}: {run}");
+    }
     let removed = with(&["rm", "gemma3:270m"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(removed.stdout.starts_with("removed gemma3-270m ("), "{removed:?}");

@@ -200,6 +200,8 @@ fn a_setting_without_effect_is_noted() {
     assert_eq!(notes(&[]), "");
     assert!(notes(&["--order-swap", "off"]).contains("has no effect on tensor-level"));
     assert_eq!(notes(&["--order-swap", "off", "--strategy", "pipe"]), "");
+    assert!(notes(&["--moment", "off"]).contains("has no effect on tensor-level"));
+    assert_eq!(notes(&["--moment", "off", "--strategy", "auto"]), "");
     assert!(notes(&["-p", "9000", "-n", "0"]).contains("8192"));
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::Args;
 use lapwing_engine::draft::{DraftForm, Schedule};
-use lapwing_engine::models::ModelCache;
 use lapwing_lab::load::{LoadRequest, Trace};
 use lapwing_lab::simulate::speculation::Acceptance;
 use lapwing_lab::simulate::{
@@ -17,6 +16,7 @@ use super::draft_form::DraftFormArgs;
 use super::draft_length::{Length, length};
 use super::failure::Failure;
 use super::parse::time;
+use super::resolve::fetched_before;
 
 /// Many requests, in place of one.
 #[derive(Clone, Debug, Args)]
@@ -173,7 +173,7 @@ impl CompositeArgs {
         let mut of_draft = base.clone();
         draft.clone_into(&mut of_draft.model);
         let is_known = of_draft.check_model().is_ok();
-        let cached = || ModelCache::open(None).ok()?.path_of(draft);
+        let cached = || fetched_before(draft).ok().flatten();
         let cached = if is_known { None } else { cached() };
         DraftSettings {
             model: cached.map_or_else(|| draft.to_owned(), |path| path.display().to_string()),

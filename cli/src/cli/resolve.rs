@@ -50,6 +50,14 @@ pub(crate) async fn model_file(model: &str, session: &Session) -> Result<PathBuf
     }
 }
 
+/// The file of a model that was fetched before, by any of its names; `None` if it is no such name, or was not fetched.
+pub(crate) fn fetched_before(model: &str) -> Result<Option<PathBuf>, Failure> {
+    let Ok(name) = model.parse::<ModelName>() else { return Ok(None) };
+    let cache = ModelCache::open(None)?;
+    let cached = name.cached(&cache)?.and_then(|name| cache.path_of(&name.to_string()));
+    Ok(cached.or_else(|| name.shared()))
+}
+
 /// Fetches a model by name, showing progress on stderr.
 pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;

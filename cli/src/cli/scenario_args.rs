@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use clap::Args;
-use lapwing_engine::models::ModelCache;
+use lapwing_engine::plan::MomentRoutes;
 use lapwing_lab::simulate::{Change, Processors, Scenario};
 
 use super::device_args::DeviceArgs;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy};
+use super::resolve::fetched_before;
 use super::session::Session;
 
 /// The scenario to simulate.
@@ -30,7 +31,7 @@ pub(crate) struct ScenarioArgs {
     device: Vec<String>,
 
     /// Shape of the model: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
-    /// qwen2-1.5b, and with experts qwen3-30b-a3b, gpt-oss-20b; a .gguf file or a fetched model by its name, of which only the header is read; or
+    /// qwen2-1.5b, and with experts qwen3-30b-a3b, gpt-oss-20b; a .gguf file or a fetched model by name, of which only the header is read; or
     /// dimensions, as in layers=16,dim=2048,ffn=8192,heads=32,vocab=128256 with, optionally,
     /// kv-heads=8,head-dim=64,tied=1,bits=4.5
     #[arg(
@@ -74,6 +75,11 @@ pub(crate) struct ScenarioArgs {
     /// better order, and on gpu-only
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     order_swap: bool,
+
+    /// Routes that auto chooses from for a chunk while devices are busy: class (those of devices that give the same bits), any, or
+    /// off (the route for idle devices)
+    #[arg(long, value_name = "any|class|off", default_value = "class")]
+    moment: MomentRoutes,
 
     /// Maximum prompt tokens in a chunk; the chunk size of chunked and chunk-graph [default: the whole
     /// prompt; their own size]
@@ -132,7 +138,7 @@ impl ScenarioArgs {
         }
         scenario.model.clone_from(&self.model);
         if scenario.check_model().is_err()
-            && let Some(path) = ModelCache::open(None)?.path_of(&self.model)
+            && let Some(path) = fetched_before(&self.model)?
         {
             scenario.model = path.display().to_string();
         }
@@ -141,6 +147,7 @@ impl ScenarioArgs {
         scenario.set("strategy", &self.strategy)?;
         scenario.fast_sync = self.fast_sync;
         scenario.order_swap = self.order_swap;
+        scenario.moment = self.moment;
         if let Some(rows) = self.chunk {
             scenario.set("chunk", &rows.to_string())?;
         }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use lapwing_engine::models::ModelCache;
 use lapwing_lab::study::{Begin, ScenarioSummary, Study, StudyError, StudyRun};
 use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
+use crate::cli::resolve::fetched_before;
 use crate::cli::session::Session;
 
 mod progress;
@@ -104,7 +104,7 @@ impl From<StudyError> for Failure {
 
 /// Runs the study, and prints its means.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let study = Study::read(&args.file, |name| ModelCache::open(None).ok()?.path_of(name))?;
+    let study = Study::read(&args.file, |name| fetched_before(name).ok().flatten())?;
     let usual = || PathBuf::from(format!("{}-results", study.name()));
     let folder = args.out.clone().unwrap_or_else(usual);
     let begin = match (args.resume, args.restart) {

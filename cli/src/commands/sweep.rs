@@ -26,9 +26,9 @@ Examples:
   lapwing sweep --over strategy=pipe,tensor-level --set noise.spread=0.05 --repeat 10 \\
       --figure prefill_ms --against strategy=pipe
 
---over: a setting (soc, device, model, prompt, decode, strategy, fast-sync, order-swap, chunk,
-permits, interference, verify, stepped-preparation, seed) or a number of the processors, with its
-values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several options run all combinations. A number of the
+--over: a setting (soc, device, model, prompt, decode, strategy, fast-sync, order-swap, moment,
+chunk, permits, interference, verify, stepped-preparation, seed) or a number of the processors, with
+its values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several options run all combinations. A number of the
 processors may be a multiple of its value: gpu.rate=0.5x,1x,2x.
 
 With --json:

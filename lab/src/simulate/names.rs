@@ -2,7 +2,7 @@
 
 /// Settings that [`Scenario::set`](super::Scenario::set) can change, besides the numbers of the
 /// processors.
-pub const SETTINGS: [&str; 14] = [
+pub const SETTINGS: [&str; 15] = [
     "soc",
     "device",
     "model",
@@ -11,6 +11,7 @@ pub const SETTINGS: [&str; 14] = [
     "strategy",
     "fast-sync",
     "order-swap",
+    "moment",
     "chunk",
     "permits",
     "interference",

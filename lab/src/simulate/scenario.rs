@@ -9,7 +9,7 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::soc::{Soc, WeightBits};
-use lapwing_plan::strategy::{Strategies, Strategy};
+use lapwing_plan::strategy::{MomentRoutes, Strategies, Strategy};
 
 use super::change::Change;
 use super::error::SimulateError;
@@ -75,6 +75,8 @@ pub struct Scenario {
     pub fast_sync: bool,
     /// Whether operands of matmuls on the NPU may be swapped (order swap, HeteroLLM).
     pub order_swap: bool,
+    /// Routes that `auto` chooses from for a chunk while devices are busy.
+    pub moment: MomentRoutes,
     /// Maximum prompt tokens in a chunk, also for strategies that cut prompts themselves. `None` means
     /// the whole prompt, or the strategy's own chunk size.
     pub chunk: Option<usize>,
@@ -119,6 +121,7 @@ impl Scenario {
             chosen: None,
             fast_sync: true,
             order_swap: true,
+            moment: MomentRoutes::default(),
             chunk: None,
             permits: None,
             interference: Interference::None,

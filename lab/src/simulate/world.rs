@@ -145,6 +145,7 @@ pub(super) fn strategy(
     let settings = StrategyOptions {
         order_swap: if scenario.order_swap { OrderSwap::On } else { OrderSwap::Off },
         chunk: scenario.chunk,
+        moment: scenario.moment,
         in_flight,
         ..StrategyOptions::default()
     };

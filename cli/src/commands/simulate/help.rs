@@ -28,7 +28,8 @@ rejected.
 
 With --json:
   {\"soc\":\"…\",\"device\":\"…\"|null,\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,
-   \"fast_sync\":true|false,\"order_swap\":true|false,\"chunk\":N|null,\"permits\":N|null,
+   \"fast_sync\":true|false,\"order_swap\":true|false,\"moment\":\"any|class|off\",
+   \"chunk\":N|null,\"permits\":N|null,
    \"interference\":\"none|game\",\"verify\":N,\"stepped_preparation\":true|false,\"seed\":N,
    \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
    \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,

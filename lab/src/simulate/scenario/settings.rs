@@ -67,6 +67,10 @@ impl Scenario {
             }
             "fast-sync" => self.fast_sync = given.switch()?,
             "order-swap" => self.order_swap = given.switch()?,
+            "moment" => {
+                let moment = value.parse();
+                self.moment = moment.map_err(|_| given.error("it must be any, class or off"))?;
+            }
             "chunk" => self.chunk = Some(given.count(1, COUNT_MAX)?),
             "permits" => self.permits = Some(given.count(1, PERMITS_MAX)?),
             "interference" => {
@@ -173,6 +177,7 @@ mod tests {
             ("permits", "0"),
             ("strategy", "fastest"),
             ("fast-sync", "yes"),
+            ("moment", "on"),
             ("interference", "film"),
             ("seed", "x"),
             ("gpu.rate", "0"),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use lapwing_actors::simulate::OwnDevice;
-use lapwing_plan::strategy::registry;
+use lapwing_plan::strategy::{MomentRoutes, registry};
 
 use super::{Choice, Interference, Scenario};
 use crate::simulate::error::SimulateError;
@@ -12,6 +12,9 @@ use crate::simulate::names::SETTINGS;
 fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
+
+/// The strategy that chooses routes by the moment.
+const BY_MOMENT: &str = "auto";
 
 /// Strategies without an option for the order of operands: they use no NPU, or choose themselves.
 const WITHOUT_ORDER: [&str; 4] = ["cpu-only", "gpu-only", "layer-split", "tensor-level"];
@@ -40,6 +43,13 @@ impl Scenario {
             notes.push(format!(
                 "order-swap off has no effect on {name}; it has on {}",
                 others.join(", ")
+            ));
+        }
+        if self.moment != MomentRoutes::default() && self.strategy_name() != BY_MOMENT {
+            notes.push(format!(
+                "moment {} has no effect on {}; it has on {BY_MOMENT}",
+                self.moment.name(),
+                self.strategy_name()
             ));
         }
         let own: Vec<&str> = self.own.iter().map(OwnDevice::name).collect();
@@ -81,6 +91,7 @@ impl Scenario {
             "strategy" => self.strategy_name().to_owned(),
             "fast-sync" => on(self.fast_sync).to_owned(),
             "order-swap" => on(self.order_swap).to_owned(),
+            "moment" => self.moment.name().to_owned(),
             "chunk" => self.chunk.map_or(String::new(), |rows| rows.to_string()),
             "permits" => self.permits.map_or(String::new(), |permits| permits.to_string()),
             "interference" => self.interference.to_string(),
@@ -143,6 +154,9 @@ impl fmt::Display for Scenario {
             on(self.fast_sync),
             on(self.order_swap)
         )?;
+        if self.moment != MomentRoutes::default() {
+            write!(f, ", moment {}", self.moment.name())?;
+        }
         if let Some(chunk) = self.chunk {
             write!(f, ", chunks of {chunk}")?;
         }
@@ -188,6 +202,7 @@ mod tests {
             ("strategy", "pipe"),
             ("fast-sync", "off"),
             ("order-swap", "off"),
+            ("moment", "off"),
             ("chunk", "64"),
             ("permits", "3"),
             ("interference", "game"),
