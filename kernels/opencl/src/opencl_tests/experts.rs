@@ -25,10 +25,16 @@ const FORMS: [ExpertForm; 5] = [
     ExpertForm::Gated(Activation::GeluTanh),
 ];
 
-/// Formats without blocks, with blocks, with blocks of blocks, and without a decoder of their own.
+/// Formats without blocks, with blocks, with blocks of blocks, with tables, and without a decoder of their own. Experts decode as other
+/// matrices do, whose tests have every format; with `LAPWING_TEST_FORMATS=all` these have, too.
 fn formats() -> Vec<DType> {
-    let quick = [DType::Q4_0, DType::Mxfp4].to_vec();
-    cases(quick, DType::ALL.to_vec())
+    if std::env::var("LAPWING_TEST_FORMATS").is_ok_and(|which| which == "all") {
+        return DType::ALL.to_vec();
+    }
+    let quick = vec![DType::Q4_0, DType::Mxfp4];
+    let more =
+        [DType::F32, DType::Bf16, DType::Q5_1, DType::Q8_0, DType::Q4K, DType::Q6K, DType::Iq2Xxs];
+    cases(quick.clone(), [&quick[..], &more].concat())
 }
 
 of_both_kinds! {
@@ -232,7 +238,7 @@ fn check_experts(mut bench: Bench) {
 /// Rows alone, which have products of their own, have the bits of rows whose experts compute many together.
 fn check_company(mut bench: Bench) {
     let mixed = [[DType::Q8_0, DType::Q4_0, DType::F16], [DType::F32, DType::Q5_1, DType::Bf16]];
-    let equal = cases(Vec::new(), DType::ALL.to_vec()).into_iter().map(|dtype| [dtype; 3]);
+    let equal = cases(Vec::new(), formats()).into_iter().map(|dtype| [dtype; 3]);
     for (i, formats) in mixed.into_iter().take(cases(1, 2)).chain(equal).enumerate() {
         let (used, open) = DISTRIBUTIONS[i % DISTRIBUTIONS.len()];
         let mut layer = Layer::new(&bench, formats, used, FORMS[i % FORMS.len()]);
