@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Seen, Tiny, device, isas, run};
+use super::variants::{Variant, cpu};
+use super::{Seen, Tiny, device, ids, isas, reference, run};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
 use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, Fork, OpSet, Prepare, SpanStates,
@@ -172,4 +173,27 @@ fn layers_without_keys_have_states() {
     assert_eq!(layout.state_bytes(), 3 * 64 * 4);
     assert_eq!([0, 2, 4].map(|layer| config.state_layer(layer)), [0, 1, 2]);
     assert_eq!([1, 3].map(|layer| config.kv_layer(layer)), [0, 1]);
+}
+
+/// Some converters say no query heads for such layers, others the model's number.
+#[test]
+fn layers_with_a_state_may_say_no_query_heads() {
+    let rows: [(&str, &[u32]); 3] =
+        [("jamba", &[0, 4, 0]), ("plamo2", &[0, 4, 0]), ("bailingmoe3", &[0, 4, 0, 0, 4])];
+    for (name, heads) in rows {
+        let ids = ids(&reference(name));
+        let logits = |file| super::logits(&file, &ids, 512, cpu());
+        let model = || Variant::of(&format!("{name}.gguf"));
+        let listed = model().key(&format!("{name}.attention.head_count"), heads.to_vec());
+        assert!(logits(listed.write()) == logits(model().write()), "{name}");
+    }
+}
+
+#[test]
+fn query_heads_that_do_not_fit_a_layer_are_refused_by_name() {
+    for heads in [vec![0, 0, 0], vec![4, 0, 4], vec![2_000_000, 4, 4], vec![4, 4]] {
+        let key = "jamba.attention.head_count";
+        let error = Variant::of("jamba.gguf").key(key, heads.clone()).error().to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{heads:?}: {error}");
+    }
 }

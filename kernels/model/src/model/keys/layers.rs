@@ -20,12 +20,17 @@ impl Keys<'_> {
         default: Option<&[usize]>,
     ) -> Result<Vec<usize>, ModelError> {
         let counts = self.counts(name, layers, default)?;
+        self.check_each(name, &counts)?;
+        Ok(counts)
+    }
+
+    /// Checks the sizes of counts, of which 0 is right only where the architecture has layers without a block.
+    fn check_each(&self, name: &str, counts: &[usize]) -> Result<(), ModelError> {
         let least = usize::from(!self.may_lack_blocks);
         let wrong = counts.iter().find(|count| !(least..=1 << 20).contains(*count));
         self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
             format!("it must be between {least} and 1048576")
-        })?;
-        Ok(counts)
+        })
     }
 
     /// Intermediate size of each layer's feed-forward block. Files whose layers all have experts may lack it.
@@ -92,10 +97,17 @@ impl Keys<'_> {
         layers: usize,
         width: usize,
     ) -> Result<Vec<LayerHeads>, ModelError> {
-        let counts = self.per_layer("attention.head_count", layers, None)?;
+        let counts = self.counts("attention.head_count", layers, None)?;
         let kv_counts = self.counts("attention.head_count_kv", layers, Some(&counts))?;
-        let first = counts.iter().copied().find(|count| *count > 0);
-        let [key_dim, value_dim] = self.head_dims(width, first.unwrap_or(1))?;
+        let first = counts.iter().copied().find(|count| *count > 0).unwrap_or(0);
+        // For a layer without keys some files say no query heads, and others as many as the other layers have.
+        let heads = counts.into_iter().zip(&kv_counts).map(|(count, kv)| match (count, kv) {
+            (0, 0) if !self.may_lack_blocks => first,
+            _ => count,
+        });
+        let counts: Vec<usize> = heads.collect();
+        self.check_each("attention.head_count", &counts)?;
+        let [key_dim, value_dim] = self.head_dims(width, first.max(1))?;
         let rope_dims = self.rope_dims("rope.dimension_count", key_dim, key_dim)?;
         let heads = counts.into_iter().zip(kv_counts).enumerate();
         let heads = heads.map(|(layer, (count, kv_count))| {
