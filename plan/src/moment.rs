@@ -2,19 +2,15 @@
 //!
 //! A route that is the fastest for a chunk alone need not be the one on which it ends first: its devices may be busy. Each candidate has
 //! its predicted time alone and its work on each device; a moment has, of each device, when it will have done what it has begun. The chunk
-//! takes the candidate that ends first (earliest finish time, as HEFT chooses a processor; Topcuoglu et al., 2002).
+//! takes the candidate that ends first (earliest finish time, as HEFT chooses a processor; Topcuoglu et al., 2002). That rule alone fills all
+//! devices with routes that end early and take much work in all, so a chunk with others behind it takes the candidate with which all of them
+//! end first, as far as the least mean time of the best mix of candidates tells.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Arithmetic, DeviceInfo};
 
-use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
-use crate::predict::alone;
-use crate::route::Route;
-use crate::strategy::interface::PlanInput;
 
 /// What a chunk needs of a device, or what a device has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,23 +35,6 @@ impl LaneWork {
     pub fn mean(self) -> Duration {
         self.time / self.parts.max(1)
     }
-}
-
-/// A route that chunks of a shape may take, with predicted times.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The route.
-    pub route: Arc<Route>,
-    /// Names of its devices, by number.
-    pub devices: Arc<str>,
-    /// Time of a chunk alone.
-    pub alone: Duration,
-    /// Work of each device, by number.
-    pub lanes: Arc<[LaneWork]>,
-    /// Time of each part of its stages, in order.
-    pub parts: Arc<[Duration]>,
-    /// How often it goes from one device to another.
-    pub crossings: u32,
 }
 
 /// Whether a chunk passes others that wait for the same device.
@@ -89,6 +68,10 @@ pub struct Moment {
     pub crossing: Duration,
     /// Of each device, by number, how many times as long as predicted it takes while the others have this to do; 1 where it is not known.
     pub slow: Vec<f64>,
+    /// How many chunks like this one are still to be cut.
+    pub behind: f64,
+    /// Prices at which the time of all of them is bounded.
+    pub prices: Prices,
 }
 
 /// A chosen candidate.
@@ -115,93 +98,11 @@ pub fn arithmetic_classes(devices: &[DeviceInfo]) -> Vec<Vec<DeviceId>> {
     classes
 }
 
-/// Candidates of a shape at most.
-pub const CANDIDATES_MAX: usize = 8;
-
 /// A candidate other than the first must end earlier by this share.
 const GAIN: f64 = 0.02;
 
-impl Candidate {
-    /// A candidate, with the times of a chunk of that shape.
-    pub fn new(input: &PlanInput<'_>, shape: &ChunkShape, route: Arc<Route>) -> Candidate {
-        let prediction = alone(input, shape, &route);
-        let (alone, lanes) = (prediction.makespan, prediction.lanes.into());
-        let computed = route.compute_stages().flat_map(|stage| &stage.parts);
-        let used: BTreeSet<usize> = computed.map(|part| part.device.0).collect();
-        let names = used.into_iter().filter_map(|device| input.devices.get(device));
-        let names: Vec<&str> = names.map(|device| &*device.name).collect();
-        let (devices, crossings) = (names.join("+").into(), crossings(&route));
-        let parts = prediction.parts.into();
-        Candidate { route, devices, alone, lanes, parts, crossings }
-    }
-
-    /// Those of the routes that a chunk may take ([`best`](Candidate::best)). With one device nothing is predicted.
-    pub fn of_routes(
-        input: &PlanInput<'_>,
-        shape: &ChunkShape,
-        routes: Vec<Arc<Route>>,
-    ) -> Vec<Candidate> {
-        let candidate = |route| match input.devices.len() > 1 {
-            true => Candidate::new(input, shape, route),
-            false => Candidate::only(route),
-        };
-        Candidate::best(routes.into_iter().map(candidate).collect())
-    }
-
-    /// The only route. Nothing is predicted.
-    pub fn only(route: Arc<Route>) -> Candidate {
-        let crossings = crossings(&route);
-        let (devices, alone) = (Arc::default(), Duration::ZERO);
-        let (lanes, parts) = Default::default();
-        Candidate { route, devices, alone, lanes, parts, crossings }
-    }
-
-    /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], always the first, then of each set of devices the
-    /// fastest alone.
-    pub fn best(candidates: Vec<Candidate>) -> Vec<Candidate> {
-        let mut best: Vec<Candidate> = Vec::new();
-        let mut candidates = candidates.into_iter();
-        best.extend(candidates.next());
-        let mut others: Vec<Candidate> = candidates.collect();
-        others.sort_by_key(|candidate| candidate.alone);
-        let mut sets = BTreeSet::new();
-        let (fastest, rest): (Vec<Candidate>, Vec<Candidate>) =
-            others.into_iter().partition(|candidate| sets.insert(candidate.used()));
-        for candidate in fastest.into_iter().chain(rest) {
-            let is_new = !best.iter().any(|other| candidate.is_dominated_by(other));
-            if is_new && best.len() < CANDIDATES_MAX {
-                best.push(candidate);
-            }
-        }
-        best
-    }
-
-    fn is_dominated_by(&self, other: &Candidate) -> bool {
-        let mut lanes = other.lanes.iter().zip(&*self.lanes);
-        other.alone <= self.alone
-            && other.crossings <= self.crossings
-            && lanes.all(|(other, own)| other.time <= own.time && other.longest <= own.longest)
-    }
-
-    /// Whether it uses each device.
-    fn used(&self) -> Vec<bool> {
-        self.lanes.iter().map(|lane| !lane.time.is_zero()).collect()
-    }
-
-    /// The devices of its first stage.
-    fn first(&self) -> impl Iterator<Item = DeviceId> {
-        self.route.stages.first().into_iter().flat_map(|stage| &stage.parts).map(|part| part.device)
-    }
-}
-
-/// Borders of stages at which not all of the work stays on one device.
-fn crossings(route: &Route) -> u32 {
-    let devices = |at: usize| route.stages[at].parts.iter().map(|part| part.device);
-    let borders = 1..route.stages.len();
-    let crosses =
-        |at: &usize| devices(at - 1).chain(devices(*at)).collect::<BTreeSet<_>>().len() > 1;
-    u32::try_from(borders.filter(crosses).count()).unwrap_or(u32::MAX)
-}
+/// What the end of a chunk counts beside that of all chunks behind it.
+const SOON: f64 = 0.05;
 
 impl Moment {
     /// Predicted time until a chunk would have ended.
@@ -267,7 +168,8 @@ impl Moment {
         lanes.map(|(own, step)| step.part.mul_f64(f64::from(own.parts) * step.share / 2.0)).sum()
     }
 
-    /// The candidate on which a chunk ends first, of those that are ready, by their places; of those that hardly differ from the first one, the first.
+    /// The candidate on which a chunk ends first, of those that are ready, by their places; of those that hardly differ from the first one, the
+    /// first. While more chunks are behind it, the one with which all of them end first.
     ///
     /// # Panics
     /// Without candidates.
@@ -277,21 +179,36 @@ impl Moment {
         haste: Haste,
         is_ready: impl Fn(usize) -> bool,
     ) -> Choice {
-        let first = self.end_of(&candidates[0], haste);
-        let mut best = Choice { at: 0, end: first, first };
-        for (at, candidate) in candidates.iter().enumerate().skip(1) {
-            let end = self.end_of(candidate, haste);
-            let gains = end < first.mul_f64(1.0 - GAIN);
-            if gains && end < best.end && is_ready(at) {
-                best = Choice { at, end, ..best };
+        let mut costs = [0.0; CANDIDATES_MAX];
+        let costs = &mut costs[..candidates.len().min(CANDIDATES_MAX)];
+        let ends = |at: usize| self.end_of(&candidates[at], haste);
+        if self.behind > 0.0 && haste == Haste::InTurn {
+            self.end_of_all(candidates, costs);
+        }
+        let cost = |at: usize, end: Duration| {
+            let (end, all) = (end.as_nanos() as f64, costs.get(at).copied().unwrap_or(0.0));
+            if all > 0.0 { all.max(end) + SOON * end } else { end }
+        };
+        let first = ends(0);
+        let (mut best, mut least) = (Choice { at: 0, end: first, first }, cost(0, first));
+        let most = least - GAIN * first.as_nanos() as f64;
+        for at in 1..candidates.len() {
+            let end = ends(at);
+            let cost = cost(at, end);
+            if cost < most && cost < least && is_ready(at) {
+                (best, least) = (Choice { at, end, ..best }, cost);
             }
         }
         best
     }
 }
 
+mod candidate;
+mod mix;
 mod scene;
 
+pub use candidate::{CANDIDATES_MAX, Candidate};
+pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 
 #[cfg(test)]

@@ -43,17 +43,42 @@ pub fn least_time(blocks: &[Blocks]) -> Division {
         let mut times = blocks.iter().filter_map(|of| of.times.get(device));
         times.any(|time| time.is_finite())
     };
-    let able: Vec<usize> = (0..devices).filter(|device| does(*device)).collect();
-    let mut search = Search { blocks, best: Division::default() };
-    search.best.prices = vec![1.0 / devices.max(1) as f64; devices];
-    search.best.time = time_at(blocks, &search.best.prices);
-    if able.len() <= GRID_DEVICES {
-        let mut point = vec![0.0; devices];
-        grid(&able, GRID_STEPS, &mut point, &mut |point| search.offer(point));
+    let able = (0..devices).filter(|device| does(*device)).collect();
+    let loads = |prices: &[f64], loads: &mut [f64]| {
+        for of in blocks {
+            if let Some(cheapest) = of.cheapest(prices) {
+                loads[cheapest.device] += of.count * cheapest.time;
+            }
+        }
+    };
+    Search { time: &|prices| time_at(blocks, prices), loads: &loads, able }.best(devices)
+}
+
+/// The time in ns of a unit of work at these prices of the devices' time, which takes the alternative with the least priced work.
+fn mixed_at<T: AsRef<[f64]>>(ways: &[T], prices: &[f64]) -> f64 {
+    ways.iter().map(|way| priced(way.as_ref(), prices)).fold(f64::INFINITY, f64::min)
+}
+
+/// Work on each device, in ns, at these prices.
+pub fn priced(work: &[f64], prices: &[f64]) -> f64 {
+    work.iter().zip(prices).map(|(time, price)| time * price).sum()
+}
+
+/// The least mean time of much work of one kind, each unit of which may be done in any of these ways: their times in ns on each device. To
+/// about 1 %, and never more. A way that costs more than this at its prices is in no best mix.
+pub fn least_mix<T: AsRef<[f64]>>(ways: &[T]) -> Division {
+    let devices = ways.iter().map(|way| way.as_ref().len()).max().unwrap_or(0);
+    let loads = |prices: &[f64], loads: &mut [f64]| {
+        let costs = ways.iter().map(|way| (priced(way.as_ref(), prices), way.as_ref()));
+        if let Some((_, way)) = costs.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            loads.iter_mut().zip(way).for_each(|(load, time)| *load += time);
+        }
+    };
+    let able = (0..devices).collect();
+    match ways {
+        [] => Division::default(),
+        _ => Search { time: &|prices| mixed_at(ways, prices), loads: &loads, able }.best(devices),
     }
-    search.follow_loads(&able);
-    search.refine(&able);
-    search.best
 }
 
 /// Prices of up to so many devices are tried on a grid.
@@ -90,60 +115,74 @@ impl Blocks {
     }
 }
 
-/// A search for the best prices.
+/// A search for the prices at which a bound is highest.
 struct Search<'a> {
-    blocks: &'a [Blocks],
-    best: Division,
+    /// The bound in ns for prices that sum to 1.
+    time: &'a dyn Fn(&[f64]) -> f64,
+    /// Adds what the cheapest choices at these prices take of each device.
+    loads: &'a dyn Fn(&[f64], &mut [f64]),
+    /// The devices that can do any work.
+    able: Vec<usize>,
 }
 
 impl Search<'_> {
-    fn offer(&mut self, prices: &[f64]) {
-        let time = time_at(self.blocks, prices);
-        if time > self.best.time {
-            self.best = Division { time, prices: prices.to_vec() };
+    /// The highest bound of so many devices.
+    fn best(&self, devices: usize) -> Division {
+        let prices = vec![1.0 / devices.max(1) as f64; devices];
+        let mut best = Division { time: (self.time)(&prices), prices };
+        if self.able.len() <= GRID_DEVICES {
+            let mut point = vec![0.0; devices];
+            grid(&self.able, GRID_STEPS, &mut point, &mut |point| self.offer(point, &mut best));
+        }
+        self.follow_loads(&mut best);
+        self.refine(&mut best);
+        best
+    }
+
+    fn offer(&self, prices: &[f64], best: &mut Division) {
+        let time = (self.time)(prices);
+        if time > best.time {
+            *best = Division { time, prices: prices.to_vec() };
         }
     }
 
     /// Raises the price of each device with what the cheapest choices put on it: multiplicative weights, whose steps become smaller.
-    fn follow_loads(&mut self, able: &[usize]) {
-        let mut prices = vec![0.0; self.best.prices.len()];
-        able.iter().for_each(|device| prices[*device] = 1.0);
+    fn follow_loads(&self, best: &mut Division) {
+        let mut prices = vec![0.0; best.prices.len()];
+        self.able.iter().for_each(|device| prices[*device] = 1.0);
+        let mut loads = vec![0.0; prices.len()];
         for round in 0..ROUNDS {
             let sum: f64 = prices.iter().sum();
             prices.iter_mut().for_each(|price| *price /= sum);
-            self.offer(&prices);
-            let mut loads = vec![0.0; prices.len()];
-            for of in self.blocks {
-                if let Some(cheapest) = of.cheapest(&prices) {
-                    loads[cheapest.device] += of.count * cheapest.time;
-                }
-            }
+            self.offer(&prices, best);
+            loads.fill(0.0);
+            (self.loads)(&prices, &mut loads);
             let most = loads.iter().copied().fold(0.0, f64::max);
             if most <= 0.0 {
                 return;
             }
             let step = 0.5 / (1.0 + f64::from(round)).sqrt();
-            for (price, load) in prices.iter_mut().zip(loads) {
+            for (price, load) in prices.iter_mut().zip(&loads) {
                 *price *= (step * load / most).exp();
             }
         }
     }
 
     /// Moves steps of price from one device to another while that makes the bound higher, then smaller steps.
-    fn refine(&mut self, able: &[usize]) {
+    fn refine(&self, best: &mut Division) {
         let mut step = 1.0 / GRID_STEPS as f64;
         while step >= STEP_LEAST {
-            let before = self.best.clone();
-            for from in able {
-                for to in able.iter().filter(|to| *to != from) {
+            let before = best.clone();
+            for from in &self.able {
+                for to in self.able.iter().filter(|to| *to != from) {
                     let mut moved = before.prices.clone();
                     let step = step.min(moved[*from]);
                     moved[*from] -= step;
                     moved[*to] += step;
-                    self.offer(&moved);
+                    self.offer(&moved, best);
                 }
             }
-            if self.best.time <= before.time * (1.0 + 1e-9) {
+            if best.time <= before.time * (1.0 + 1e-9) {
                 step /= 2.0;
             }
         }

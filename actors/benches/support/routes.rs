@@ -10,7 +10,7 @@ use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_plan::cost::Modelled;
-use lapwing_plan::moment::{Haste, LaneWork, Moment, StepLoad};
+use lapwing_plan::moment::{Haste, LaneWork, Moment, Prices, StepLoad};
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
@@ -95,7 +95,8 @@ pub(crate) fn choice() -> Result<f64, Box<dyn Error>> {
     let step = StepLoad { share: 0.3, part: time / 30 };
     let crossing = Duration::from_micros(2);
     let (lanes, slow) = ([0, 2, 5].map(lane).to_vec(), vec![1.1, 1.0, 1.4]);
-    let moment = Moment { lanes, steps: vec![step; 3], crossing, slow };
+    let prices = Prices::of(3);
+    let moment = Moment { lanes, steps: vec![step; 3], crossing, slow, behind: 5.0, prices };
     let clock = OsClock::start();
     let mut times: Vec<f64> = (0..1000)
         .map(|_| {

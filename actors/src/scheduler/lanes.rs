@@ -82,7 +82,9 @@ const LEFT_LEAST: f64 = 0.1;
 impl Lanes {
     /// What each of so many devices has to do. A choice that is done gives it back.
     fn moment(&mut self, devices: usize, is_step: bool, now: Nanos) -> Moment {
-        let Moment { mut lanes, mut steps, mut slow, .. } = std::mem::take(&mut self.moment);
+        let Moment { mut lanes, mut steps, mut slow, mut prices, .. } =
+            std::mem::take(&mut self.moment);
+        prices.fit(devices);
         lanes.clear();
         lanes.resize(devices, LaneWork::default());
         for Flight { chosen, since, .. } in &self.flights {
@@ -99,7 +101,7 @@ impl Lanes {
         slow.clear();
         slow.extend((0..devices).map(|at| self.contention.factor(is_step, at, busy)));
         let crossing = Duration::from_nanos(self.learned[usize::from(is_step)].crossing() as u64);
-        Moment { lanes, steps, crossing, slow }
+        Moment { lanes, steps, crossing, slow, behind: 0.0, prices }
     }
 
     /// Bandwidth in GB/s that the chunks in flight take.
@@ -207,6 +209,7 @@ impl Scheduler {
             if is_step || !self.running.iter().any(Sequence::is_streaming) {
                 moment.steps.clear();
             }
+            moment.behind = self.chunks_behind(selection);
             let missing = Cell::new((None, 0));
             let is_ready = |at: usize| {
                 let route = &candidates[at].route;
@@ -232,6 +235,18 @@ impl Scheduler {
         }
         let (unready, bandwidth) = (compared, 0.0);
         (Chosen { candidates, choice, haste, is_step, allowed, unready, bandwidth }, first)
+    }
+
+    /// How many chunks with prompt rows are to follow that are like this one: by the rows of the running requests that are ready, and one for
+    /// each waiting request at least.
+    fn chunks_behind(&self, selection: &Selection) -> f64 {
+        if selection.prompts == 0 {
+            return 0.0;
+        }
+        let prompts = self.running.iter().filter(|sequence| !sequence.is_decoding());
+        let rows: usize = prompts.map(Sequence::due).sum();
+        let behind = rows.saturating_sub(selection.prompts) as f64 / selection.prompts as f64;
+        behind + self.waiting.len() as f64
     }
 
     /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Candidate, Haste, LaneWork, Moment, StepLoad};
+use super::{Candidate, Haste, LaneWork, Moment, Prices, StepLoad};
 use crate::bound::{Bound, lower_bound, work_of_prompts};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
@@ -119,8 +119,8 @@ struct Flight {
 }
 
 impl Sent {
-    /// What the devices have to do once another chunk may be sent.
-    fn moment(&mut self) -> Moment {
+    /// What the devices have to do once another chunk may be sent, with so many behind it.
+    fn moment(&mut self, behind: usize) -> Moment {
         while self.flights.len() >= self.in_flight.max(1) {
             let first = self.flights.iter().map(|flight| flight.end).min().unwrap_or_default();
             self.now = self.now.max(first);
@@ -135,7 +135,8 @@ impl Sent {
                 lane.longest = lane.longest.max(own.longest);
             }
         }
-        Moment { lanes, steps: self.steps.clone(), ..Moment::default() }
+        let (steps, prices) = (self.steps.clone(), Prices::of(self.devices));
+        Moment { lanes, steps, behind: behind as f64, prices, ..Moment::default() }
     }
 
     fn send(&mut self, candidate: &Candidate, time: Duration) {
@@ -172,16 +173,16 @@ impl Planner {
         let sent = || Sent { now, flights: Vec::new(), devices, steps: loads.clone(), in_flight };
         let mut before = sent();
         // The prompts before it leave it a place.
-        for chunk in open[..own].iter().take(in_flight.saturating_sub(1)) {
-            let moment = before.moment();
+        for (at, chunk) in open[..own].iter().enumerate().take(in_flight.saturating_sub(1)) {
+            let moment = before.moment(open.len() - at - 1);
             let choice = moment.choose(&chunk.candidates, Haste::InTurn, |_| true);
             before.send(&chunk.candidates[choice.at], choice.end);
         }
-        let (moment, next) = (before.moment(), &open[own]);
+        let (moment, next) = (before.moment(open.len() - own - 1), &open[own]);
         let chosen = moment.choose(&next.candidates, Haste::InTurn, |_| true).at;
         let mut all_sent = sent();
-        let by_moment = open.iter().map(|chunk| {
-            let moment = all_sent.moment();
+        let by_moment = open.iter().enumerate().map(|(at, chunk)| {
+            let moment = all_sent.moment(open.len() - at - 1);
             let choice = moment.choose(&chunk.candidates, Haste::InTurn, |_| true);
             let candidate = &chunk.candidates[choice.at];
             all_sent.send(candidate, choice.end);

@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 
+use super::candidate::crossings;
 use super::*;
+use crate::route::Route;
 use crate::stage::Stage;
 use crate::validate::RouteFor;
 
@@ -113,6 +117,21 @@ fn candidates_that_are_never_better_are_left_out() {
     let best = Candidate::best(many.chain([candidate(&[1], 200, [[0, 0], [200, 90]])]).collect());
     assert_eq!(best.len(), CANDIDATES_MAX);
     assert!(best.iter().any(|it| it.alone == MS * 200));
+}
+
+#[test]
+fn with_chunks_behind_it_a_chunk_takes_the_route_with_which_all_end_first() {
+    let both = candidate(&[0, 1], 30, [[30, 30], [30, 30]]);
+    let cpu = candidate(&[0, 0], 40, [[40, 40], [0, 0]]);
+    let gpu = candidate(&[1, 1], 40, [[0, 0], [40, 40]]);
+    let all = [both, cpu, gpu];
+    let of = |lanes, behind| Moment { behind, prices: Prices::of(2), ..moment(lanes, 0) };
+    let at = |moment: Moment| choose(&moment, &all, Haste::InTurn).0;
+    assert_eq!(at(of([[0, 0], [0, 0]], 0.0)), 0);
+    assert_eq!(at(of([[0, 0], [0, 0]], 9.0)), 1);
+    assert_eq!(at(of([[40, 40], [0, 0]], 8.0)), 2);
+    // The last one ends first where no other waits for it.
+    assert_eq!(at(of([[30, 30], [30, 30]], 0.0)), 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::auto_place::Kept;
 use super::entry::{Maker, StrategyEntry};
 use super::interface::{PlanInput, Strategy};
-use super::options::MomentRoutes;
+use super::options::{MomentRoutes, OrderSwap};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::phase::Phase;
@@ -16,9 +16,11 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod explanation;
+mod mix;
 
 use explanation::explanation;
 pub use explanation::{Explanation, Rated};
+use mix::Mix;
 
 /// Predicts the makespan of every candidate strategy by simulating its chunks on the devices, and
 /// uses the fastest: one strategy for each prompt length, and one for each shape of decode step.
@@ -32,6 +34,7 @@ pub struct Auto {
     candidates: Vec<Arc<dyn Strategy>>,
     in_flight: usize,
     moment: MomentRoutes,
+    order_swap: OrderSwap,
     decisions: Mutex<Decisions>,
 }
 
@@ -51,14 +54,20 @@ impl Auto {
     /// Chooses between candidates, at least one of which must have a route on the devices.
     /// `in_flight`: chunks that the engine admits at the same time.
     pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
-        let moment = MomentRoutes::default();
-        Auto { candidates, in_flight, moment, decisions: Mutex::default() }
+        let (moment, order_swap) = Default::default();
+        Auto { candidates, in_flight, moment, order_swap, decisions: Mutex::default() }
     }
 
     /// With other routes for chunks where devices are busy.
     #[must_use]
     pub fn with_moment(self, moment: MomentRoutes) -> Auto {
         Auto { moment, ..self }
+    }
+
+    /// With another operand order on the NPU in routes of its own.
+    #[must_use]
+    pub fn with_order_swap(self, order_swap: OrderSwap) -> Auto {
+        Auto { order_swap, ..self }
     }
 
     /// Predicts every candidate for a prompt of `prompt` rows after `context` rows in the KV cache.
@@ -180,32 +189,38 @@ impl Strategy for Auto {
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
 
-    /// That of the winner, and those of all candidates whose devices have the same arithmetic, or of all or none.
+    /// That of the winner, and those of all candidates whose devices have the same arithmetic, or of all or none; of prompts also those
+    /// by which chunks beside each other keep all devices busy.
     fn routes(
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
     ) -> Result<Vec<Arc<Route>>, PlanError> {
         let first = self.route(input, shape)?;
-        let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
-        let mut routes = vec![first];
-        if self.moment == MomentRoutes::Off {
-            return Ok(routes);
+        if self.moment == MomentRoutes::Off || input.devices.len() < 2 {
+            return Ok(vec![first]);
         }
+        let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
         let is_any = self.moment == MomentRoutes::Any;
+        let mut known = vec![(alone(input, shape, &first), first)];
         for Rated { strategy, outcome } in self.explain_chunk(input, shape)?.rated {
             let Ok((prediction, route)) = outcome else { continue };
-            let is_known = routes.iter().any(|known| known.stages == route.stages);
-            let may_choose = is_any || input.is_of_one_arithmetic([&*routes[0], &*route]);
+            let is_known = known.iter().any(|(_, known)| known.stages == route.stages);
+            let may_choose = is_any || input.is_of_one_arithmetic([&*known[0].1, &*route]);
             if is_known || !may_choose {
                 continue;
             }
             let reason =
                 format!("{strategy} (predicted to end first beside other {of}): {}", route.reason);
             let predicted = Some(prediction.makespan);
-            routes.push(Arc::new(Route { reason, predicted, ..Route::clone(&route) }));
+            let route = Arc::new(Route { reason, predicted, ..Route::clone(&route) });
+            known.push((prediction, route));
         }
-        Ok(routes)
+        if shape.phase == Phase::Prefill {
+            let order_swap = self.order_swap;
+            known.extend(Mix { input, shape, order_swap, is_any }.routes(&known));
+        }
+        Ok(known.into_iter().map(|(_, route)| route).collect())
     }
 }
 

@@ -19,7 +19,7 @@ mod kept;
 mod priced;
 mod search;
 
-use chain::Chain;
+pub(super) use chain::Chain;
 pub(crate) use kept::{Kept, request};
 pub(crate) use search::PROMPT_PER_STEP;
 

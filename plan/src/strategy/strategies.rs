@@ -134,7 +134,9 @@ impl Strategies {
             Maker::Builtin(make) => return make(options, parameters),
             Maker::Auto => {
                 let auto = Auto::new(self.candidates(options), options.in_flight);
-                return Arc::new(auto.with_moment(options.moment));
+                return Arc::new(
+                    auto.with_moment(options.moment).with_order_swap(options.order_swap),
+                );
             }
             Maker::Own(make) => make,
         };

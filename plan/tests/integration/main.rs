@@ -14,6 +14,7 @@ mod coverage;
 mod experts;
 mod memory;
 mod placing;
+mod prompts_idle_devices;
 mod setup;
 mod strategies;
 mod support;

@@ -62,7 +62,39 @@ fn the_work_of_many_devices_is_bounded_closely() {
     assert!((prices.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{prices:?}");
 }
 
+/// The least mean time of mixes of two ways on two devices: one of them alone, or shares at which both devices are equally busy.
+fn mixed(ways: &[[f64; 2]]) -> f64 {
+    let alone = ways.iter().map(|[a, b]| a.max(*b));
+    let pairs = ways.iter().flat_map(|one| ways.iter().map(move |other| (one, other)));
+    let equal = pairs.filter_map(|(one, other)| {
+        let (first, second) = (one[0] - one[1], other[1] - other[0]);
+        let share = second / (first + second);
+        (0.0..=1.0).contains(&share).then(|| share * one[0] + (1.0 - share) * other[0])
+    });
+    alone.chain(equal).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn ways_are_mixed_so_that_devices_are_equally_busy() {
+    assert_eq!(least_mix::<[f64; 2]>(&[]), Division::default());
+    assert_eq!(least_mix(&[[3.0, 5.0]]).time, 5.0);
+    let Division { time, prices } = least_mix(&[[6.0, 0.0], [0.0, 3.0], [3.0, 2.5]]);
+    assert!((time / 2.0 - 1.0).abs() < 0.01, "{time}");
+    // What costs more is in no best mix.
+    assert!(priced(&[3.0, 2.5], &prices) > 1.2 * time, "{prices:?}");
+}
+
 proptest! {
+    #[test]
+    fn the_bound_of_a_mix_is_close_to_the_best_one_and_never_above(
+        ways in proptest::collection::vec([0..1000u64, 1..1000u64], 1..12),
+    ) {
+        let ways: Vec<[f64; 2]> = ways.iter().map(|way| way.map(|time| time as f64)).collect();
+        let (best, Division { time, prices }) = (mixed(&ways), least_mix(&ways));
+        prop_assert!(time <= best * (1.0 + 1e-9) && time >= best * 0.99, "{time} {best}");
+        prop_assert!((prices.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
     #[test]
     fn the_bound_is_close_to_the_best_division_and_never_above(
         work in proptest::collection::vec([1..1000u64, 1..1000u64], 1..20),

@@ -19,7 +19,7 @@ use crate::strategy::sizes;
 use crate::time::{Border, Crossing, Job};
 
 /// The blocks of the graph, in order.
-pub(super) struct Chain<'a> {
+pub(in crate::strategy) struct Chain<'a> {
     input: &'a PlanInput<'a>,
     batch: Batch,
     blocks: Vec<Link>,
@@ -35,7 +35,7 @@ struct Link {
 }
 
 /// The times of a chain: of each block on each device, and of each border between two devices.
-pub(super) struct Table {
+pub(in crate::strategy) struct Table {
     /// By block and device; `None` if the device cannot run the block.
     blocks: Vec<Vec<Option<Times>>>,
     /// By block, device of the block before it, and device: synchronisation, and copies between memories.
@@ -58,7 +58,7 @@ struct Times {
 type Best = Option<(Duration, usize)>;
 
 impl<'a> Chain<'a> {
-    pub(super) fn new(
+    pub(in crate::strategy) fn new(
         input: &'a PlanInput<'a>,
         shape: &'a ChunkShape,
         swap: OrderSwap,
@@ -85,17 +85,17 @@ impl<'a> Chain<'a> {
     }
 
     /// The nodes of a block.
-    pub(super) fn nodes(&self, block: usize) -> Range<usize> {
+    pub(in crate::strategy) fn nodes(&self, block: usize) -> Range<usize> {
         self.blocks[block].nodes.clone()
     }
 
     /// Number of blocks.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::strategy) fn len(&self) -> usize {
         self.blocks.len()
     }
 
     /// The block as a stage on a device; `None` if the device cannot run it.
-    pub(super) fn stage(&self, block: usize, device: usize) -> Option<Stage> {
+    pub(in crate::strategy) fn stage(&self, block: usize, device: usize) -> Option<Stage> {
         let Link { nodes, rows, order } = &self.blocks[block];
         let info = &self.input.devices[device];
         let ops = &self.input.graph.nodes()[nodes.clone()];
@@ -153,7 +153,7 @@ impl<'a> Chain<'a> {
     }
 
     /// All times.
-    pub(super) fn table(&self) -> Table {
+    pub(in crate::strategy) fn table(&self) -> Table {
         let devices = self.input.devices.len();
         let blocks = (0..self.blocks.len())
             .map(|block| (0..devices).map(|device| self.times(block, device)).collect());
@@ -202,6 +202,18 @@ impl Table {
         &self,
         is_allowed: impl Fn(usize, usize) -> bool,
     ) -> Option<(Duration, Vec<usize>)> {
+        self.solve_priced(|_, time| time, is_allowed)
+    }
+
+    /// As [`solve`](Table::solve), with the least sum of what the times of blocks on devices cost.
+    pub(in crate::strategy) fn solve_priced(
+        &self,
+        cost: impl Fn(usize, Duration) -> Duration,
+        is_allowed: impl Fn(usize, usize) -> bool,
+    ) -> Option<(Duration, Vec<usize>)> {
+        let step = |block: usize, before: Option<usize>, device: usize| {
+            self.step(block, before, device).map(|time| cost(device, time))
+        };
         let devices = self.devices();
         let mut table: Vec<Vec<Best>> = Vec::with_capacity(self.blocks.len());
         for block in 0..self.blocks.len() {
@@ -210,11 +222,11 @@ impl Table {
                     return None;
                 }
                 let Some(before) = table.last() else {
-                    return Some((self.step(block, None, device)?, device));
+                    return Some((step(block, None, device)?, device));
                 };
                 let from = |other: usize| {
                     let (time, _) = before[other]?;
-                    Some((time + self.step(block, Some(other), device)?, other))
+                    Some((time + step(block, Some(other), device)?, other))
                 };
                 (0..devices).filter_map(from).min()
             });
