@@ -4,24 +4,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Arithmetic, DeviceInfo};
+use lapwing_kernels::op::Op;
 use lapwing_plan::Route;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::moment::{CANDIDATES_MAX, Candidate, Haste, Moment, Prices};
 use lapwing_plan::strategy::{ChunkShape, MomentRoutes, StrategyOptions, by_name};
-use lapwing_plan::time::TimeModel;
+use lapwing_plan::time::{Job, TimeModel};
 use lapwing_traces::division::least_mix;
 
 use crate::setup::Setup;
 use crate::support::{Rate, prefill};
 
-/// A CPU, a GPU and an NPU of 8, 10 and 40 GFLOP/s.
+/// Another rate for attention than for other ops, in FLOP/µs.
+struct Rates {
+    other: Rate,
+    attention: u64,
+}
+
+impl TimeModel for Rates {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        self.other.overhead(job)
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        match self.other.graph.nodes()[node].op {
+            Op::Attention(_) => {
+                let flops = self.other.graph.part_cost(node, job.part, job.batch).flops;
+                Duration::from_nanos(flops * 1000 / self.attention)
+            }
+            _ => self.other.node_time(job, node),
+        }
+    }
+}
+
+/// A CPU and a GPU of 10 GFLOP/s, of which the CPU is better at attention and the GPU at all else, and an NPU of 40 GFLOP/s.
 fn setup() -> Setup {
     let setup = Setup::new("llama", "cpu gpu npu");
-    let model = |flops_per_us: u64| -> Arc<dyn TimeModel> {
-        let per_stage = Duration::from_nanos(200);
-        Arc::new(Rate { graph: Arc::clone(&setup.graph), per_stage, flops_per_us })
+    let model = |[flops_per_us, attention]: [u64; 2]| -> Arc<dyn TimeModel> {
+        let (graph, per_stage) = (Arc::clone(&setup.graph), Duration::from_nanos(200));
+        Arc::new(Rates { other: Rate { graph, per_stage, flops_per_us }, attention })
     };
-    let devices = [8000, 10_000, 40_000].map(model).to_vec();
+    let devices = [[2000, 10_000], [10_000, 2000], [40_000, 1]].map(model).to_vec();
     let cost = Modelled { devices, sync: Duration::from_nanos(500), copy_rate: 1e9 };
     Setup { cost, ..setup }
 }
