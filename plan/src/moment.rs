@@ -182,7 +182,7 @@ impl Moment {
         let mut costs = [0.0; CANDIDATES_MAX];
         let costs = &mut costs[..candidates.len().min(CANDIDATES_MAX)];
         let ends = |at: usize| self.end_of(&candidates[at], haste);
-        if self.behind > 0.0 && haste == Haste::InTurn {
+        if self.behind > 0.0 && haste == Haste::InTurn && candidates[0].mixes {
             self.end_of_all(candidates, costs);
         }
         let cost = |at: usize, end: Duration| {
@@ -206,10 +206,12 @@ impl Moment {
 mod candidate;
 mod mix;
 mod scene;
+mod sent;
 
 pub use candidate::{CANDIDATES_MAX, Candidate};
 pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
+pub(crate) use sent::Sent;
 
 #[cfg(test)]
 mod tests;

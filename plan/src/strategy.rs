@@ -38,7 +38,7 @@ mod strategies;
 mod tensor_level;
 
 pub use crate::chunk::{ChunkShape, PromptRows};
-pub use auto::{Auto, Explanation, Rated};
+pub use auto::{Auto, Explanation, Mixed, Rated};
 pub use auto_place::AutoPlace;
 pub use barrier_per_op::BarrierPerOp;
 pub use chunk_graph::ChunkGraph;

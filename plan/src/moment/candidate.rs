@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LaneWork, mix};
+use super::{LaneWork, Sent, mix};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
-use crate::predict::alone;
+use crate::phase::Phase;
+use crate::predict::{PlannedChunk, alone, predict_warm};
 use crate::route::Route;
 use crate::strategy::interface::PlanInput;
 
@@ -26,10 +27,18 @@ pub struct Candidate {
     pub parts: Arc<[Duration]>,
     /// How often it goes from one device to another.
     pub crossings: u32,
+    /// Whether several chunks of its shape are done sooner if the choice among their routes looks at the chunks behind.
+    pub mixes: bool,
 }
 
 /// Candidates of a shape at most.
 pub const CANDIDATES_MAX: usize = 8;
+
+/// Chunks by which the gain of a mix is predicted.
+const CHUNKS: usize = 12;
+
+/// A smaller gain of a mix is within the error of the predictions.
+const MIX_GAIN: f64 = 0.03;
 
 impl Candidate {
     /// A candidate, with the times of a chunk of that shape.
@@ -42,7 +51,7 @@ impl Candidate {
         let names: Vec<&str> = names.map(|device| &*device.name).collect();
         let (devices, crossings) = (names.join("+").into(), crossings(&route));
         let parts = prediction.parts.into();
-        Candidate { route, devices, alone, lanes, parts, crossings }
+        Candidate { route, devices, alone, lanes, parts, crossings, mixes: false }
     }
 
     /// Those of the routes that a chunk may take ([`best`](Candidate::best)). With one device nothing is predicted.
@@ -51,11 +60,35 @@ impl Candidate {
         shape: &ChunkShape,
         routes: Vec<Arc<Route>>,
     ) -> Vec<Candidate> {
-        let candidate = |route| match input.devices.len() > 1 {
-            true => Candidate::new(input, shape, route),
-            false => Candidate::only(route),
+        if input.devices.len() < 2 {
+            return Candidate::best(routes.into_iter().map(Candidate::only).collect());
+        }
+        let all = routes.into_iter().map(|route| Candidate::new(input, shape, route));
+        let mut best = Candidate::best(all.collect());
+        if shape.phase == Phase::Prefill && best.len() > 1 {
+            let mixes = Candidate::mixing_gains(input, shape, &best);
+            best.iter_mut().for_each(|candidate| candidate.mixes = mixes);
+        }
+        best
+    }
+
+    /// Whether several chunks of a shape are predicted to be done sooner if each choice looks at the chunks behind, than on the first route
+    /// or on that on which each ends first.
+    fn mixing_gains(input: &PlanInput<'_>, shape: &ChunkShape, best: &[Candidate]) -> bool {
+        let (devices, in_flight) = (input.devices.len(), input.devices.len() + 1);
+        let time = |take: &mut dyn FnMut(usize) -> usize| {
+            let route = |at| Arc::clone(&best[take(at)].route);
+            let chunk = |route| PlannedChunk { shape: *shape, route };
+            let chunks: Vec<PlannedChunk> = (0..CHUNKS).map(route).map(chunk).collect();
+            predict_warm(input, &chunks, in_flight).makespan
         };
-        Candidate::best(routes.into_iter().map(candidate).collect())
+        let mut of = best.to_vec();
+        let sent = || Sent::new(devices, in_flight, Vec::new());
+        let (mut each, mut all) = (sent(), sent());
+        let others = [time(&mut |_| 0), time(&mut |_| each.next(&of, 0))];
+        of.iter_mut().for_each(|candidate| candidate.mixes = true);
+        let mixed = time(&mut |at| all.next(&of, CHUNKS - at - 1));
+        others.iter().all(|other| mixed < other.mul_f64(1.0 - MIX_GAIN))
     }
 
     /// The only route. Nothing is predicted.
@@ -63,7 +96,7 @@ impl Candidate {
         let crossings = crossings(&route);
         let (devices, alone) = (Arc::default(), Duration::ZERO);
         let (lanes, parts) = Default::default();
-        Candidate { route, devices, alone, lanes, parts, crossings }
+        Candidate { route, devices, alone, lanes, parts, crossings, mixes: false }
     }
 
     /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], always the first, then those of the best mix for

@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Candidate, Haste, LaneWork, Moment, Prices, StepLoad};
+use super::sent::Sent;
+use super::{Candidate, Haste, LaneWork, Moment, StepLoad};
 use crate::bound::{Bound, lower_bound, work_of_prompts};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
@@ -103,48 +104,6 @@ struct Open {
     candidates: Arc<[Candidate]>,
 }
 
-/// Chunks that are sent one after the other, as the scheduler knows them.
-struct Sent {
-    now: Duration,
-    flights: Vec<Flight>,
-    devices: usize,
-    steps: Vec<StepLoad>,
-    in_flight: usize,
-}
-
-struct Flight {
-    since: Duration,
-    end: Duration,
-    lanes: Arc<[LaneWork]>,
-}
-
-impl Sent {
-    /// What the devices have to do once another chunk may be sent, with so many behind it.
-    fn moment(&mut self, behind: usize) -> Moment {
-        while self.flights.len() >= self.in_flight.max(1) {
-            let first = self.flights.iter().map(|flight| flight.end).min().unwrap_or_default();
-            self.now = self.now.max(first);
-            self.flights.retain(|flight| flight.end > first);
-        }
-        let mut lanes = vec![LaneWork::default(); self.devices];
-        for Flight { since, end, lanes: own } in &self.flights {
-            let all = (*end - *since).as_secs_f64().max(1e-9);
-            let left = (end.saturating_sub(self.now)).as_secs_f64() / all;
-            for (lane, own) in lanes.iter_mut().zip(&**own) {
-                lane.time += own.time.mul_f64(left);
-                lane.longest = lane.longest.max(own.longest);
-            }
-        }
-        let (steps, prices) = (self.steps.clone(), Prices::of(self.devices));
-        Moment { lanes, steps, behind: behind as f64, prices, ..Moment::default() }
-    }
-
-    fn send(&mut self, candidate: &Candidate, time: Duration) {
-        let lanes = Arc::clone(&candidate.lanes);
-        self.flights.push(Flight { since: self.now, end: self.now + time, lanes });
-    }
-}
-
 impl Planner {
     /// Rates the routes of the first chunk of a prompt of `prompt` tokens, which arrives at a moment after those of the scene have, in an
     /// engine with so many chunks in flight. `None` with a single device, which leaves no choice.
@@ -169,23 +128,19 @@ impl Planner {
             self.cut(*tokens, steps.as_ref(), &mut open)?;
         }
         let loads = steps.as_ref().map_or_else(Vec::new, Steps::loads);
-        let (devices, now) = (self.devices(), Duration::ZERO);
-        let sent = || Sent { now, flights: Vec::new(), devices, steps: loads.clone(), in_flight };
+        let devices = self.devices();
+        let sent = || Sent::new(devices, in_flight, loads.clone());
         let mut before = sent();
         // The prompts before it leave it a place.
         for (at, chunk) in open[..own].iter().enumerate().take(in_flight.saturating_sub(1)) {
-            let moment = before.moment(open.len() - at - 1);
-            let choice = moment.choose(&chunk.candidates, Haste::InTurn, |_| true);
-            before.send(&chunk.candidates[choice.at], choice.end);
+            before.next(&chunk.candidates, open.len() - at - 1);
         }
         let (moment, next) = (before.moment(open.len() - own - 1), &open[own]);
         let chosen = moment.choose(&next.candidates, Haste::InTurn, |_| true).at;
         let mut all_sent = sent();
         let by_moment = open.iter().enumerate().map(|(at, chunk)| {
-            let moment = all_sent.moment(open.len() - at - 1);
-            let choice = moment.choose(&chunk.candidates, Haste::InTurn, |_| true);
-            let candidate = &chunk.candidates[choice.at];
-            all_sent.send(candidate, choice.end);
+            let taken = all_sent.next(&chunk.candidates, open.len() - at - 1);
+            let candidate = &chunk.candidates[taken];
             PlannedChunk { shape: chunk.shape, route: Arc::clone(&candidate.route) }
         });
         let input = self.input();

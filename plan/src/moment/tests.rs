@@ -47,7 +47,7 @@ fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
     });
     let (devices, crossings) = (Arc::default(), crossings(&route));
     let (alone, lanes, parts) = (MS * alone, lanes.into(), Arc::default());
-    Candidate { route, devices, alone, lanes, parts, crossings }
+    Candidate { route, devices, alone, lanes, parts, crossings, mixes: true }
 }
 
 fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {

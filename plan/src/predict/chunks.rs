@@ -8,6 +8,7 @@ use lapwing_kernels::device::GraphKey;
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::moment::{Candidate, Sent};
 use crate::phase::Phase;
 use crate::route::Route;
 use crate::strategy::interface::{PlanInput, Strategy};
@@ -81,7 +82,8 @@ fn next(
     Ok(PlannedChunk { shape, route: strategy.route(input, &shape.rounded())? })
 }
 
-/// The chunks into which a strategy cuts a prompt, each with its route.
+/// The chunks into which a strategy cuts a prompt, each with its route. If chunks may take several routes, those are chosen that an engine
+/// chooses which computes nothing else.
 ///
 /// # Errors
 /// [`PlanError`] if the strategy has no route.
@@ -91,7 +93,8 @@ pub fn plan(
     work: Workload,
 ) -> Result<Vec<PlannedChunk>, PlanError> {
     let mut chunks: Vec<PlannedChunk> = Vec::new();
-    let mut routes: HashMap<ChunkShape, Arc<Route>> = HashMap::new();
+    let mut known: HashMap<ChunkShape, Vec<Candidate>> = HashMap::new();
+    let mut sent = Sent::new(input.devices.len(), work.in_flight, Vec::new());
     let (mut remaining, mut context) = (work.prompt, work.context);
     while remaining > 0 {
         let most = remaining.min(input.chunk_rows);
@@ -103,12 +106,22 @@ pub fn plan(
         let (phase, prompt) = (Phase::Prefill, work.prompt);
         let shape = ChunkShape { phase, rows, selected, context, prompt };
         let rounded = shape.rounded();
-        let route = match routes.get(&rounded) {
-            Some(known) => Arc::clone(known),
-            None => strategy.route(input, &rounded)?,
+        if !known.contains_key(&rounded) {
+            let routes = strategy.routes(input, &rounded)?;
+            let candidates = match routes.len() {
+                1 => routes.into_iter().map(Candidate::only).collect(),
+                _ => Candidate::of_routes(input, &rounded, routes),
+            };
+            known.insert(rounded, candidates);
+        }
+        let candidates = &known[&rounded];
+        let taken = match candidates.len() {
+            0 | 1 => 0,
+            _ => sent.next(candidates, remaining.div_ceil(rows)),
         };
-        routes.insert(rounded, Arc::clone(&route));
-        chunks.push(PlannedChunk { shape, route });
+        let route = candidates.get(taken).map(|candidate| Arc::clone(&candidate.route));
+        let none = PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() };
+        chunks.push(PlannedChunk { shape, route: route.ok_or(none)? });
         context += rows;
     }
     Ok(chunks)

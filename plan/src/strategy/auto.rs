@@ -6,7 +6,6 @@ use super::interface::{PlanInput, Strategy};
 use super::options::{MomentRoutes, OrderSwap};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
-use crate::phase::Phase;
 use crate::predict::chunks::{Workload, plan};
 use crate::predict::prediction::Prediction;
 use crate::predict::{alone, predict};
@@ -17,10 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod explanation;
 mod mix;
+mod routes;
 
 use explanation::explanation;
 pub use explanation::{Explanation, Rated};
-use mix::Mix;
+pub use routes::Mixed;
 
 /// Predicts the makespan of every candidate strategy by simulating its chunks on the devices, and
 /// uses the fastest: one strategy for each prompt length, and one for each shape of decode step.
@@ -38,13 +38,24 @@ pub struct Auto {
     decisions: Mutex<Decisions>,
 }
 
-/// Indices of the winning candidates. Each decision is made once.
+/// What was decided. Each decision is made once.
 #[derive(Default)]
 struct Decisions {
-    /// Winner by rows of a prompt.
-    prompts: HashMap<usize, usize>,
+    /// Decision by rows of a prompt.
+    prompts: HashMap<usize, PromptDecision>,
+    /// The fastest mix by winner and rounded rows of a prompt.
+    mixes: HashMap<(usize, usize), Option<Mixed>>,
     /// Winner by shape, for chunks with decode rows.
     shapes: HashMap<ChunkShape, usize>,
+}
+
+/// How a prompt is computed.
+#[derive(Clone, Copy, Debug)]
+struct PromptDecision {
+    /// The winner among the strategies.
+    winner: usize,
+    /// Rows of its chunks, if it is computed sooner in smaller ones that take different routes.
+    mixed: Option<usize>,
 }
 
 /// Maximum cached decisions of each kind.
@@ -89,7 +100,11 @@ impl Auto {
             let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
             Ok((prediction, route))
         };
-        self.explained(input, rate)
+        let mut explained = self.explained(input, rate)?;
+        let time = explained.winner().makespan().filter(|_| context == 0);
+        let mixed = time.and_then(|time| self.faster_mix(input, explained.winner, prompt, time));
+        explained.mixed = mixed;
+        Ok(explained)
     }
 
     /// Predicts every candidate for one chunk alone, such as a decode step.
@@ -130,14 +145,19 @@ impl Auto {
         }
     }
 
-    /// The winner for a prompt of `rows` rows.
-    fn decide_prompt(&self, input: &PlanInput<'_>, rows: usize) -> Result<usize, PlanError> {
+    /// How a prompt of `rows` rows is computed.
+    fn decide_prompt(
+        &self,
+        input: &PlanInput<'_>,
+        rows: usize,
+    ) -> Result<PromptDecision, PlanError> {
         if let Some(known) = self.decisions().prompts.get(&rows) {
             return Ok(*known);
         }
-        let winner = self.explain_prompt(input, rows, 0)?.winner;
-        remember(&mut self.decisions().prompts, rows, winner);
-        Ok(winner)
+        let Explanation { winner, mixed, .. } = self.explain_prompt(input, rows, 0)?;
+        let decision = PromptDecision { winner, mixed: mixed.map(|mixed| mixed.rows) };
+        remember(&mut self.decisions().prompts, rows, decision);
+        Ok(decision)
     }
 
     /// The winner for a chunk with decode rows.
@@ -169,24 +189,15 @@ impl Strategy for Auto {
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         match self.decide_prompt(input, prompt.all) {
-            Ok(winner) => self.candidates[winner].chunk_rows(input, prompt),
+            Ok(PromptDecision { mixed: Some(rows), .. }) => prompt.remaining.min(rows),
+            Ok(PromptDecision { winner, .. }) => self.candidates[winner].chunk_rows(input, prompt),
             // The error is reported when the route of the chunk is requested.
             Err(_) => prompt.remaining.min(input.chunk_rows),
         }
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let winner = match shape.phase {
-            Phase::Prefill => self.decide_prompt(input, shape.prompt.max(shape.rows))?,
-            Phase::Decode | Phase::Mixed => self.decide_chunk(input, shape)?,
-        };
-        let strategy = &self.candidates[winner];
-        let route = strategy.route(input, shape)?;
-        let predicted = alone(input, shape, &route).makespan;
-        let of = if shape.phase == Phase::Prefill { "prompt" } else { "step" };
-        let reason =
-            format!("{} (predicted fastest for the {of}): {}", strategy.name(), route.reason);
-        Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
+        self.route_by(input, shape, self.decide(input, shape)?)
     }
 
     /// That of the winner, and those of all candidates whose devices have the same arithmetic, or of all or none; of prompts also those
@@ -196,31 +207,7 @@ impl Strategy for Auto {
         input: &PlanInput<'_>,
         shape: &ChunkShape,
     ) -> Result<Vec<Arc<Route>>, PlanError> {
-        let first = self.route(input, shape)?;
-        if self.moment == MomentRoutes::Off || input.devices.len() < 2 {
-            return Ok(vec![first]);
-        }
-        let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
-        let is_any = self.moment == MomentRoutes::Any;
-        let mut known = vec![(alone(input, shape, &first), first)];
-        for Rated { strategy, outcome } in self.explain_chunk(input, shape)?.rated {
-            let Ok((prediction, route)) = outcome else { continue };
-            let is_known = known.iter().any(|(_, known)| known.stages == route.stages);
-            let may_choose = is_any || input.is_of_one_arithmetic([&*known[0].1, &*route]);
-            if is_known || !may_choose {
-                continue;
-            }
-            let reason =
-                format!("{strategy} (predicted to end first beside other {of}): {}", route.reason);
-            let predicted = Some(prediction.makespan);
-            let route = Arc::new(Route { reason, predicted, ..Route::clone(&route) });
-            known.push((prediction, route));
-        }
-        if shape.phase == Phase::Prefill {
-            let order_swap = self.order_swap;
-            known.extend(Mix { input, shape, order_swap, is_any }.routes(&known));
-        }
-        Ok(known.into_iter().map(|(_, route)| route).collect())
+        self.routes_by(input, shape, self.decide(input, shape)?)
     }
 }
 
@@ -235,11 +222,11 @@ fn within<'a>(
 }
 
 /// Caches a decision. A full cache is cleared first.
-fn remember<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) {
+fn remember<K: Eq + Hash, V>(decisions: &mut HashMap<K, V>, key: K, decision: V) {
     if decisions.len() >= DECIDED_MAX {
         decisions.clear();
     }
-    decisions.insert(key, winner);
+    decisions.insert(key, decision);
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Mixed;
 use crate::error::PlanError;
 use crate::predict::prediction::Prediction;
 use crate::route::Route;
@@ -31,6 +32,8 @@ pub struct Explanation {
     pub rated: Vec<Rated>,
     /// Index of the winner in `rated`.
     pub winner: usize,
+    /// The prompt in chunks that take different routes, if that is faster than the winner.
+    pub mixed: Option<Mixed>,
 }
 
 impl Explanation {
@@ -62,7 +65,14 @@ impl fmt::Display for Explanation {
         }
         let busiest = prediction.busiest().as_secs_f64();
         let share = 100.0 * busiest / prediction.makespan.as_secs_f64().max(1e-12);
-        write!(f, "; its busiest device is busy for {share:.0} % of that time")
+        write!(f, "; its busiest device is busy for {share:.0} % of that time")?;
+        match self.mixed {
+            Some(Mixed { rows, time }) => write!(
+                f,
+                "; in chunks of {rows} rows that take different routes, the prompt takes {time:.1?}, and 'auto' computes it so"
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -70,7 +80,7 @@ impl fmt::Display for Explanation {
 pub(super) fn explanation(rated: Vec<Rated>) -> Result<Explanation, PlanError> {
     let times = rated.iter().enumerate().filter_map(|(at, r)| Some((r.makespan()?, at)));
     match times.min() {
-        Some((_, winner)) => Ok(Explanation { rated, winner }),
+        Some((_, winner)) => Ok(Explanation { rated, winner, mixed: None }),
         None => {
             let mut errors: Vec<PlanError> =
                 rated.into_iter().filter_map(|rated| rated.outcome.err()).collect();

@@ -4,6 +4,7 @@ use super::*;
 use std::time::Duration;
 
 use crate::cost::Modelled;
+use crate::phase::Phase;
 use crate::rate::{RateModel, Rates};
 use crate::strategy::{CpuOnly, LayerSplit};
 use crate::time::TimeModel;

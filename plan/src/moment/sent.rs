@@ -1,0 +1,56 @@
+//! Chunks that are sent one after the other, without an engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Candidate, Haste, LaneWork, Moment, Prices, StepLoad};
+
+/// Chunks that are sent one after the other, as the scheduler knows them.
+pub(crate) struct Sent {
+    now: Duration,
+    flights: Vec<Flight>,
+    devices: usize,
+    steps: Vec<StepLoad>,
+    in_flight: usize,
+}
+
+struct Flight {
+    since: Duration,
+    end: Duration,
+    lanes: Arc<[LaneWork]>,
+}
+
+impl Sent {
+    /// None so far, on so many devices, beside streams with these steps, and with so many in flight at most.
+    pub(crate) fn new(devices: usize, in_flight: usize, steps: Vec<StepLoad>) -> Sent {
+        Sent { now: Duration::ZERO, flights: Vec::new(), devices, steps, in_flight }
+    }
+
+    /// What the devices have to do once another chunk may be sent, with so many behind it.
+    pub(crate) fn moment(&mut self, behind: usize) -> Moment {
+        while self.flights.len() >= self.in_flight.max(1) {
+            let first = self.flights.iter().map(|flight| flight.end).min().unwrap_or_default();
+            self.now = self.now.max(first);
+            self.flights.retain(|flight| flight.end > first);
+        }
+        let mut lanes = vec![LaneWork::default(); self.devices];
+        for Flight { since, end, lanes: own } in &self.flights {
+            let all = (*end - *since).as_secs_f64().max(1e-9);
+            let left = (end.saturating_sub(self.now)).as_secs_f64() / all;
+            for (lane, own) in lanes.iter_mut().zip(&**own) {
+                lane.time += own.time.mul_f64(left);
+                lane.longest = lane.longest.max(own.longest);
+            }
+        }
+        let (steps, prices) = (self.steps.clone(), Prices::of(self.devices));
+        Moment { lanes, steps, behind: behind as f64, prices, ..Moment::default() }
+    }
+
+    /// Sends a chunk on one of its routes, with so many chunks behind it. Returns the place of the route.
+    pub(crate) fn next(&mut self, candidates: &[Candidate], behind: usize) -> usize {
+        let choice = self.moment(behind).choose(candidates, Haste::InTurn, |_| true);
+        let lanes = Arc::clone(&candidates[choice.at].lanes);
+        self.flights.push(Flight { since: self.now, end: self.now + choice.end, lanes });
+        choice.at
+    }
+}

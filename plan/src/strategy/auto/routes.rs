@@ -1,0 +1,168 @@
+//! The routes of a chunk, once a strategy has won.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::interface::PlanInput;
+use super::super::options::MomentRoutes;
+use super::mix::Mix;
+use super::{Auto, Rated, remember};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::moment::{Candidate, Sent};
+use crate::phase::Phase;
+use crate::predict::{PlannedChunk, Workload, alone, predict};
+use crate::route::Route;
+
+/// Rows of chunks by which a prompt is mixed.
+const SIZES: [usize; 4] = [64, 128, 256, 512];
+
+/// Up to so many rows, prompts are rounded to this step.
+const STEPS_TO: usize = 1024;
+const STEP: usize = 128;
+
+/// A smaller gain of a mix is within the error of the predictions.
+const GAIN: f64 = 0.03;
+
+/// A prompt whose chunks take different routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mixed {
+    /// Rows of its chunks.
+    pub rows: usize,
+    /// Predicted time.
+    pub time: Duration,
+}
+
+impl Auto {
+    /// The winner for a chunk of this shape.
+    pub(super) fn decide(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<usize, PlanError> {
+        match shape.phase {
+            Phase::Prefill => Ok(self.decide_prompt(input, shape.prompt.max(shape.rows))?.winner),
+            Phase::Decode | Phase::Mixed => self.decide_chunk(input, shape),
+        }
+    }
+
+    /// The route of the winner.
+    pub(super) fn route_by(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        winner: usize,
+    ) -> Result<Arc<Route>, PlanError> {
+        let strategy = &self.candidates[winner];
+        let route = strategy.route(input, shape)?;
+        let predicted = alone(input, shape, &route).makespan;
+        let of = if shape.phase == Phase::Prefill { "prompt" } else { "step" };
+        let reason =
+            format!("{} (predicted fastest for the {of}): {}", strategy.name(), route.reason);
+        Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
+    }
+
+    /// The routes that a chunk may take, that of the winner first.
+    pub(super) fn routes_by(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        winner: usize,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        let first = self.route_by(input, shape, winner)?;
+        if self.moment == MomentRoutes::Off || input.devices.len() < 2 {
+            return Ok(vec![first]);
+        }
+        let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
+        let is_any = self.moment == MomentRoutes::Any;
+        let mut known = vec![(alone(input, shape, &first), first)];
+        for Rated { strategy, outcome } in self.explain_chunk(input, shape)?.rated {
+            let Ok((prediction, route)) = outcome else { continue };
+            let is_known = known.iter().any(|(_, known)| known.stages == route.stages);
+            let may_choose = is_any || input.is_of_one_arithmetic([&*known[0].1, &*route]);
+            if is_known || !may_choose {
+                continue;
+            }
+            let reason =
+                format!("{strategy} (predicted to end first beside other {of}): {}", route.reason);
+            let predicted = Some(prediction.makespan);
+            let route = Arc::new(Route { reason, predicted, ..Route::clone(&route) });
+            known.push((prediction, route));
+        }
+        if shape.phase == Phase::Prefill {
+            let order_swap = self.order_swap;
+            known.extend(Mix { input, shape, order_swap, is_any }.routes(&known));
+        }
+        Ok(known.into_iter().map(|(_, route)| route).collect())
+    }
+
+    /// A prompt of so many rows in chunks that take different routes, of the size that is predicted to be the fastest. `None` if that is no
+    /// faster than `time`, in which the winner computes it.
+    pub(super) fn faster_mix(
+        &self,
+        input: &PlanInput<'_>,
+        winner: usize,
+        rows: usize,
+        time: Duration,
+    ) -> Option<Mixed> {
+        if self.moment == MomentRoutes::Off || input.devices.len() < 2 {
+            return None;
+        }
+        // Prompts of about the same length have one size of chunks, so that few are predicted.
+        let rounded = match rows {
+            few if few <= STEPS_TO => few.next_multiple_of(STEP),
+            many => many.next_power_of_two(),
+        };
+        let key = (winner, rounded);
+        let known = self.decisions().mixes.get(&key).copied();
+        let mixed = known.unwrap_or_else(|| {
+            let mixed = self.fastest_mix(input, winner, rounded);
+            remember(&mut self.decisions().mixes, key, mixed);
+            mixed
+        })?;
+        let time_of_it = mixed.time.mul_f64(rows as f64 / rounded as f64);
+        let is_faster = time_of_it < time.mul_f64(1.0 - GAIN) && mixed.rows < rows;
+        is_faster.then_some(Mixed { time: time_of_it, ..mixed })
+    }
+
+    /// The fastest size of chunks for a prompt of so many rows.
+    fn fastest_mix(&self, input: &PlanInput<'_>, winner: usize, rows: usize) -> Option<Mixed> {
+        let sizes = SIZES.into_iter().filter(|size| *size < rows && *size <= input.chunk_rows);
+        let work = Workload { prompt: rows, context: 0, in_flight: self.in_flight };
+        let mixed = sizes.filter_map(|rows| {
+            let chunks = self.mixed(input, winner, work, rows).ok()?;
+            Some(Mixed { rows, time: predict(input, &chunks, work.in_flight).makespan })
+        });
+        mixed.min_by_key(|mixed| mixed.time)
+    }
+
+    /// The chunks of a prompt with so many rows each, on the routes that an idle engine would choose.
+    fn mixed(
+        &self,
+        input: &PlanInput<'_>,
+        winner: usize,
+        work: Workload,
+        rows: usize,
+    ) -> Result<Vec<PlannedChunk>, PlanError> {
+        let Workload { prompt, context, in_flight } = work;
+        let mut known: HashMap<ChunkShape, Vec<Candidate>> = HashMap::new();
+        let mut sent = Sent::new(input.devices.len(), in_flight, Vec::new());
+        let mut chunks = Vec::new();
+        for start in (0..prompt).step_by(rows) {
+            let rows = rows.min(prompt - start);
+            let (phase, selected) = (Phase::Prefill, usize::from(start + rows == prompt));
+            let shape = ChunkShape { phase, rows, selected, context: context + start, prompt };
+            let rounded = shape.rounded();
+            if !known.contains_key(&rounded) {
+                let routes = self.routes_by(input, &rounded, winner)?;
+                known.insert(rounded, Candidate::of_routes(input, &rounded, routes));
+            }
+            let candidates = &known[&rounded];
+            let behind = (prompt - start - rows).div_ceil(rows);
+            let taken = sent.next(candidates, behind);
+            chunks.push(PlannedChunk { shape, route: Arc::clone(&candidates[taken].route) });
+        }
+        Ok(chunks)
+    }
+}
