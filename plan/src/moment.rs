@@ -101,6 +101,9 @@ pub fn arithmetic_classes(devices: &[DeviceInfo]) -> Vec<Vec<DeviceId>> {
 /// A candidate other than the first must end earlier by this share.
 const GAIN: f64 = 0.02;
 
+/// The same where many chunks on the first candidate are done sooner than on others.
+const FAR: f64 = 0.3;
+
 /// What the end of a chunk counts beside that of all chunks behind it.
 const SOON: f64 = 0.05;
 
@@ -169,7 +172,7 @@ impl Moment {
     }
 
     /// The candidate on which a chunk ends first, of those that are ready, by their places; of those that hardly differ from the first one, the
-    /// first. While more chunks are behind it, the one with which all of them end first.
+    /// first. By their [`Rule`] it may be the one with which all chunks behind it end first, too, or the first one unless another ends far earlier.
     ///
     /// # Panics
     /// Without candidates.
@@ -182,7 +185,7 @@ impl Moment {
         let mut costs = [0.0; CANDIDATES_MAX];
         let costs = &mut costs[..candidates.len().min(CANDIDATES_MAX)];
         let ends = |at: usize| self.end_of(&candidates[at], haste);
-        if self.behind > 0.0 && haste == Haste::InTurn && candidates[0].mixes {
+        if self.behind > 0.0 && haste == Haste::InTurn && candidates[0].rule == Rule::Mix {
             self.end_of_all(candidates, costs);
         }
         let cost = |at: usize, end: Duration| {
@@ -191,7 +194,11 @@ impl Moment {
         };
         let first = ends(0);
         let (mut best, mut least) = (Choice { at: 0, end: first, first }, cost(0, first));
-        let most = least - GAIN * first.as_nanos() as f64;
+        let gain = match (candidates[0].rule, haste) {
+            (Rule::Alone, Haste::InTurn) => FAR,
+            _ => GAIN,
+        };
+        let most = least - gain * first.as_nanos() as f64;
         for at in 1..candidates.len() {
             let end = ends(at);
             let cost = cost(at, end);
@@ -208,7 +215,7 @@ mod mix;
 mod scene;
 mod sent;
 
-pub use candidate::{CANDIDATES_MAX, Candidate};
+pub use candidate::{CANDIDATES_MAX, Candidate, Rule};
 pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 pub(crate) use sent::Sent;

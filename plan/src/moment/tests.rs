@@ -47,7 +47,7 @@ fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
     });
     let (devices, crossings) = (Arc::default(), crossings(&route));
     let (alone, lanes, parts) = (MS * alone, lanes.into(), Arc::default());
-    Candidate { route, devices, alone, lanes, parts, crossings, mixes: true }
+    Candidate { route, devices, alone, lanes, parts, crossings, rule: Rule::Mix }
 }
 
 fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
@@ -132,6 +132,13 @@ fn with_chunks_behind_it_a_chunk_takes_the_route_with_which_all_end_first() {
     assert_eq!(at(of([[40, 40], [0, 0]], 8.0)), 2);
     // The last one ends first where no other waits for it.
     assert_eq!(at(of([[30, 30], [30, 30]], 0.0)), 0);
+    // By another rule it takes the route of a chunk alone, unless another ends far earlier.
+    let alone = all.map(|it| Candidate { rule: Rule::Alone, ..it });
+    let at = |lanes| choose(&of(lanes, 9.0), &alone, Haste::InTurn).0;
+    assert_eq!(
+        [at([[20, 20], [20, 20]]), at([[20, 20], [0, 0]]), at([[70, 70], [0, 0]])],
+        [0, 0, 2]
+    );
 }
 
 #[test]
