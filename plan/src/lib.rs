@@ -26,6 +26,7 @@ pub mod profile;
 pub mod rate;
 pub mod registry;
 mod route;
+mod rule;
 pub mod shape;
 #[cfg(feature = "soc")]
 pub mod soc;
@@ -41,5 +42,6 @@ pub use device::{DeviceId, device_of};
 pub use error::PlanError;
 pub use phase::Phase;
 pub use route::{Flow, Route};
+pub use rule::Rule;
 pub use stage::{Stage, StagePart, StageWork};
 pub use validate::RouteFor;

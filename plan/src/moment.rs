@@ -11,6 +11,7 @@ use std::time::Duration;
 use lapwing_kernels::device::{Arithmetic, DeviceInfo};
 
 use crate::device::DeviceId;
+use crate::rule::Rule;
 
 /// What a chunk needs of a device, or what a device has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,10 +183,21 @@ impl Moment {
         haste: Haste,
         is_ready: impl Fn(usize) -> bool,
     ) -> Choice {
+        self.choose_by(candidates[0].route.rule, candidates, haste, is_ready)
+    }
+
+    /// As [`choose`](Moment::choose), by this rule.
+    pub(crate) fn choose_by(
+        &self,
+        rule: Rule,
+        candidates: &[Candidate],
+        haste: Haste,
+        is_ready: impl Fn(usize) -> bool,
+    ) -> Choice {
         let mut costs = [0.0; CANDIDATES_MAX];
         let costs = &mut costs[..candidates.len().min(CANDIDATES_MAX)];
         let ends = |at: usize| self.end_of(&candidates[at], haste);
-        if self.behind > 0.0 && haste == Haste::InTurn && candidates[0].rule == Rule::Mix {
+        if self.behind > 0.0 && haste == Haste::InTurn && rule == Rule::Mix {
             self.end_of_all(candidates, costs);
         }
         let cost = |at: usize, end: Duration| {
@@ -194,7 +206,7 @@ impl Moment {
         };
         let first = ends(0);
         let (mut best, mut least) = (Choice { at: 0, end: first, first }, cost(0, first));
-        let gain = match (candidates[0].rule, haste) {
+        let gain = match (rule, haste) {
             (Rule::Alone, Haste::InTurn) => FAR,
             _ => GAIN,
         };
@@ -215,7 +227,7 @@ mod mix;
 mod scene;
 mod sent;
 
-pub use candidate::{CANDIDATES_MAX, Candidate, Rule};
+pub use candidate::{CANDIDATES_MAX, Candidate};
 pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 pub(crate) use sent::Sent;

@@ -9,6 +9,7 @@ use lapwing_kernels::graph::ValueId;
 use crate::complete::complete;
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::rule::Rule;
 use crate::stage::{Stage, StagePart};
 use crate::time::Border;
 use crate::validate::{self, RouteFor};
@@ -33,6 +34,8 @@ pub struct Route {
     pub reason: String,
     /// Whether it takes the place of a route whose graphs are not ready.
     pub is_meanwhile: bool,
+    /// By what a chunk chooses among this and other routes, if this is the one of a chunk alone.
+    pub rule: Rule,
 }
 
 /// Values that a stage passes to later stages.
@@ -72,7 +75,8 @@ impl Route {
         }
         validate::budgets(&graphs, of)?;
         let (model, is_meanwhile) = (of.model, false);
-        Ok(Arc::new(Route { model, stages, flows, graphs, predicted, reason, is_meanwhile }))
+        let rule = Rule::default();
+        Ok(Arc::new(Route { model, stages, flows, graphs, predicted, reason, is_meanwhile, rule }))
     }
 
     /// Checks that a chunk of the given rows can take the route.

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LaneWork, Sent, mix};
+use super::{LaneWork, mix};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
-use crate::phase::Phase;
-use crate::predict::{PlannedChunk, alone, predict_warm};
+use crate::predict::alone;
 use crate::route::Route;
 use crate::strategy::interface::PlanInput;
 
@@ -27,30 +26,10 @@ pub struct Candidate {
     pub parts: Arc<[Duration]>,
     /// How often it goes from one device to another.
     pub crossings: u32,
-    /// How chunks of its shape choose among its candidates.
-    pub rule: Rule,
-}
-
-/// By what a chunk chooses among its candidates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// The one of a chunk alone, unless another one ends far earlier.
-    Alone,
-    /// The one on which it ends first.
-    #[default]
-    First,
-    /// While others are behind it, the one with which all of them end first.
-    Mix,
 }
 
 /// Candidates of a shape at most.
 pub const CANDIDATES_MAX: usize = 8;
-
-/// Chunks by which rules are compared.
-const CHUNKS: usize = 12;
-
-/// A smaller gain of a rule is within the error of the predictions.
-const RULE_GAIN: f64 = 0.03;
 
 impl Candidate {
     /// A candidate, with the times of a chunk of that shape.
@@ -63,7 +42,7 @@ impl Candidate {
         let names: Vec<&str> = names.map(|device| &*device.name).collect();
         let (devices, crossings) = (names.join("+").into(), crossings(&route));
         let parts = prediction.parts.into();
-        Candidate { route, devices, alone, lanes, parts, crossings, rule: Rule::default() }
+        Candidate { route, devices, alone, lanes, parts, crossings }
     }
 
     /// Those of the routes that a chunk may take ([`best`](Candidate::best)). With one device nothing is predicted.
@@ -72,35 +51,11 @@ impl Candidate {
         shape: &ChunkShape,
         routes: Vec<Arc<Route>>,
     ) -> Vec<Candidate> {
-        if input.devices.len() < 2 {
-            return Candidate::best(routes.into_iter().map(Candidate::only).collect());
-        }
-        let all = routes.into_iter().map(|route| Candidate::new(input, shape, route));
-        let mut best = Candidate::best(all.collect());
-        if shape.phase == Phase::Prefill && best.len() > 1 {
-            let rule = Candidate::rule(input, shape, &best);
-            best.iter_mut().for_each(|candidate| candidate.rule = rule);
-        }
-        best
-    }
-
-    /// The rule by which several chunks of a shape are predicted to be done first: that of a chunk alone unless another one gains.
-    fn rule(input: &PlanInput<'_>, shape: &ChunkShape, best: &[Candidate]) -> Rule {
-        let (devices, in_flight) = (input.devices.len(), input.devices.len() + 1);
-        let time = |rule: Rule| {
-            let mut of = best.to_vec();
-            of.iter_mut().for_each(|candidate| candidate.rule = rule);
-            let mut sent = Sent::new(devices, in_flight, Vec::new());
-            let chunks = (0..CHUNKS).map(|at| {
-                let taken = if rule == Rule::Alone { 0 } else { sent.next(&of, CHUNKS - at - 1) };
-                PlannedChunk { shape: *shape, route: Arc::clone(&best[taken].route) }
-            });
-            predict_warm(input, &chunks.collect::<Vec<_>>(), in_flight).makespan
+        let candidate = |route| match input.devices.len() > 1 {
+            true => Candidate::new(input, shape, route),
+            false => Candidate::only(route),
         };
-        let least = time(Rule::Alone).mul_f64(1.0 - RULE_GAIN);
-        let others = [Rule::First, Rule::Mix].map(|rule| (time(rule), rule));
-        let best = others.into_iter().min_by_key(|(time, _)| *time);
-        best.filter(|(time, _)| *time < least).map_or(Rule::Alone, |(_, rule)| rule)
+        Candidate::best(routes.into_iter().map(candidate).collect())
     }
 
     /// The only route. Nothing is predicted.
@@ -108,7 +63,7 @@ impl Candidate {
         let crossings = crossings(&route);
         let (devices, alone) = (Arc::default(), Duration::ZERO);
         let (lanes, parts) = Default::default();
-        Candidate { route, devices, alone, lanes, parts, crossings, rule: Rule::default() }
+        Candidate { route, devices, alone, lanes, parts, crossings }
     }
 
     /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], always the first, then those of the best mix for

@@ -13,6 +13,7 @@ use crate::pace::{EFFICIENT_MIN, STEPS_WAITED, rows_between_steps, wait_of_step}
 use crate::phase::Phase;
 use crate::planner::Planner;
 use crate::predict::{PlannedChunk, predict_warm};
+use crate::rule::Rule;
 
 /// What an engine does when a prompt arrives: `streams=2,prompts=1000+1000`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,13 +134,13 @@ impl Planner {
         let mut before = sent();
         // The prompts before it leave it a place.
         for (at, chunk) in open[..own].iter().enumerate().take(in_flight.saturating_sub(1)) {
-            before.next(&chunk.candidates, open.len() - at - 1);
+            before.next(&chunk.candidates, chunk.rule(), open.len() - at - 1);
         }
         let (moment, next) = (before.moment(open.len() - own - 1), &open[own]);
         let chosen = moment.choose(&next.candidates, Haste::InTurn, |_| true).at;
         let mut all_sent = sent();
         let by_moment = open.iter().enumerate().map(|(at, chunk)| {
-            let taken = all_sent.next(&chunk.candidates, open.len() - at - 1);
+            let taken = all_sent.next(&chunk.candidates, chunk.rule(), open.len() - at - 1);
             let candidate = &chunk.candidates[taken];
             PlannedChunk { shape: chunk.shape, route: Arc::clone(&candidate.route) }
         });
@@ -211,6 +212,10 @@ impl Planner {
 }
 
 impl Open {
+    fn rule(&self) -> Rule {
+        self.candidates[0].route.rule
+    }
+
     /// The chunk on a route like another one: of the same strategy on the same devices, or at least on these; or that of a chunk alone.
     fn like(&self, other: &Candidate) -> PlannedChunk {
         let all = || self.candidates.iter().filter(|it| it.devices == other.devices);

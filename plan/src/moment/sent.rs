@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Candidate, Haste, LaneWork, Moment, Prices, StepLoad};
+use crate::rule::Rule;
 
 /// Chunks that are sent one after the other, as the scheduler knows them.
 pub(crate) struct Sent {
@@ -46,9 +47,9 @@ impl Sent {
         Moment { lanes, steps, behind: behind as f64, prices, ..Moment::default() }
     }
 
-    /// Sends a chunk on one of its routes, with so many chunks behind it. Returns the place of the route.
-    pub(crate) fn next(&mut self, candidates: &[Candidate], behind: usize) -> usize {
-        let choice = self.moment(behind).choose(candidates, Haste::InTurn, |_| true);
+    /// Sends a chunk on one of its routes, chosen by a rule, with so many chunks behind it. Returns the place of the route.
+    pub(crate) fn next(&mut self, candidates: &[Candidate], rule: Rule, behind: usize) -> usize {
+        let choice = self.moment(behind).choose_by(rule, candidates, Haste::InTurn, |_| true);
         let lanes = Arc::clone(&candidates[choice.at].lanes);
         self.flights.push(Flight { since: self.now, end: self.now + choice.end, lanes });
         choice.at

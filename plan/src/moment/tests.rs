@@ -34,7 +34,8 @@ fn route(devices: &[usize]) -> Arc<Route> {
     };
     let stage = |(at, device): (usize, &usize)| Stage::whole(DeviceId(*device), at..at + 1);
     let stages = devices.iter().enumerate().map(stage).collect();
-    Route::new(stages, String::new(), None, of).expect("a route")
+    let route = Route::new(stages, String::new(), None, of).expect("a route");
+    Arc::new(Route { rule: Rule::Mix, ..Route::clone(&route) })
 }
 
 /// A candidate with so many ms of work on each device, in parts of so many at most.
@@ -47,7 +48,7 @@ fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
     });
     let (devices, crossings) = (Arc::default(), crossings(&route));
     let (alone, lanes, parts) = (MS * alone, lanes.into(), Arc::default());
-    Candidate { route, devices, alone, lanes, parts, crossings, rule: Rule::Mix }
+    Candidate { route, devices, alone, lanes, parts, crossings }
 }
 
 fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
@@ -133,7 +134,10 @@ fn with_chunks_behind_it_a_chunk_takes_the_route_with_which_all_end_first() {
     // The last one ends first where no other waits for it.
     assert_eq!(at(of([[30, 30], [30, 30]], 0.0)), 0);
     // By another rule it takes the route of a chunk alone, unless another ends far earlier.
-    let alone = all.map(|it| Candidate { rule: Rule::Alone, ..it });
+    let alone = all.map(|it| {
+        let route = Arc::new(Route { rule: Rule::Alone, ..Route::clone(&it.route) });
+        Candidate { route, ..it }
+    });
     let at = |lanes| choose(&of(lanes, 9.0), &alone, Haste::InTurn).0;
     assert_eq!(
         [at([[20, 20], [20, 20]]), at([[20, 20], [0, 0]]), at([[70, 70], [0, 0]])],

@@ -78,7 +78,8 @@ impl Placed {
         }
         let placed = found.iter().flatten().count();
         let reason = format!("{}; {placed} ops placed manually", route.reason);
-        Route::new(list, reason, None, input.route_for(shape))
+        let placed = Route::new(list, reason, None, input.route_for(shape))?;
+        Ok(Arc::new(Route { rule: route.rule, ..Route::clone(&placed) }))
     }
 
     /// Splits a stage so that its placed runs are on their devices.

@@ -12,6 +12,7 @@ use crate::device::DeviceId;
 use crate::error::PlanError;
 use crate::phase::Phase;
 use crate::route::Route;
+use crate::rule::Rule;
 use crate::stage::{Stage, StagePart, StageWork};
 use crate::strategy::PlanInput;
 
@@ -25,6 +26,8 @@ pub(super) struct StoredRoute {
     prompt: usize,
     reason: String,
     predicted_ns: Option<u64>,
+    #[serde(default)]
+    rule: Rule,
     stages: Vec<StoredStage>,
 }
 
@@ -61,6 +64,7 @@ impl StoredRoute {
             prompt,
             reason: route.reason.clone(),
             predicted_ns: route.predicted.map(nanos),
+            rule: route.rule,
             stages: route.compute_stages().map(StoredStage::new).collect(),
         }
     }
@@ -76,7 +80,8 @@ impl StoredRoute {
     ) -> Result<Arc<Route>, PlanError> {
         let stages = self.stages.iter().map(StoredStage::stage).collect();
         let predicted = self.predicted_ns.map(Duration::from_nanos);
-        Route::new(stages, self.reason.clone(), predicted, input.route_for(shape))
+        let route = Route::new(stages, self.reason.clone(), predicted, input.route_for(shape))?;
+        Ok(Arc::new(Route { rule: self.rule, ..Route::clone(&route) }))
     }
 
     /// The shape of its chunks; `None` if no phase has its name.

@@ -117,7 +117,7 @@ pub fn plan(
         let candidates = &known[&rounded];
         let taken = match candidates.len() {
             0 | 1 => 0,
-            _ => sent.next(candidates, remaining.div_ceil(rows)),
+            _ => sent.next(candidates, candidates[0].route.rule, remaining.div_ceil(rows)),
         };
         let route = candidates.get(taken).map(|candidate| Arc::clone(&candidate.route));
         let none = PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() };

@@ -10,6 +10,7 @@ use crate::predict::chunks::{Workload, plan};
 use crate::predict::prediction::Prediction;
 use crate::predict::{alone, predict};
 use crate::route::Route;
+use crate::rule::Rule;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,8 @@ struct Decisions {
     prompts: HashMap<usize, PromptDecision>,
     /// The fastest mix by winner and rounded rows of a prompt.
     mixes: HashMap<(usize, usize), Option<Mixed>>,
+    /// The rule by winner and rounded rows of a chunk.
+    rules: HashMap<(usize, usize), Rule>,
     /// Winner by shape, for chunks with decode rows.
     shapes: HashMap<ChunkShape, usize>,
 }
@@ -207,7 +210,14 @@ impl Strategy for Auto {
         input: &PlanInput<'_>,
         shape: &ChunkShape,
     ) -> Result<Vec<Arc<Route>>, PlanError> {
-        self.routes_by(input, shape, self.decide(input, shape)?)
+        let winner = self.decide(input, shape)?;
+        let routes = self.routes_by(input, shape, winner)?;
+        if routes.len() < 2 {
+            return Ok(routes);
+        }
+        let rule = self.rule_for(input, shape, winner)?;
+        let ruled = |route: Arc<Route>| Arc::new(Route { rule, ..Route::clone(&route) });
+        Ok(routes.into_iter().map(ruled).collect())
     }
 }
 

@@ -22,7 +22,7 @@ fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
     let alone = Duration::from_millis(alone_ms);
     let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
     let (devices, parts) = Default::default();
-    Candidate { route, devices, alone, lanes, parts, crossings, rule: Default::default() }
+    Candidate { route, devices, alone, lanes, parts, crossings }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::moment::{Candidate, Sent};
 use crate::phase::Phase;
 use crate::predict::{PlannedChunk, Workload, alone, predict};
 use crate::route::Route;
+use crate::rule::Rule;
 
 /// Rows of chunks by which a prompt is mixed.
 const SIZES: [usize; 4] = [64, 128, 256, 512];
@@ -22,7 +23,13 @@ const SIZES: [usize; 4] = [64, 128, 256, 512];
 const STEPS_TO: usize = 1024;
 const STEP: usize = 128;
 
-/// A smaller gain of a mix is within the error of the predictions.
+/// A prompt of fewer chunks is not mixed: what the last ones wait for each other counts too much.
+const CHUNKS_LEAST: usize = 6;
+
+/// Chunks of the prompt by which rules are compared.
+const CHUNKS: usize = 12;
+
+/// A smaller gain of a rule is within the error of the predictions.
 const GAIN: f64 = 0.03;
 
 /// A prompt whose chunks take different routes.
@@ -47,6 +54,22 @@ impl Auto {
         }
     }
 
+    /// By what a chunk of this shape chooses among several routes.
+    pub(super) fn rule_for(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        winner: usize,
+    ) -> Result<Rule, PlanError> {
+        if shape.phase != Phase::Prefill {
+            return Ok(Rule::default());
+        }
+        match self.decide_prompt(input, shape.prompt.max(shape.rows))?.mixed {
+            Some(rows) if shape.rows <= rows => Ok(Rule::Mix),
+            _ => Ok(self.rule_of(input, winner, shape.rows)),
+        }
+    }
+
     /// The route of the winner.
     pub(super) fn route_by(
         &self,
@@ -63,7 +86,7 @@ impl Auto {
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
 
-    /// The routes that a chunk may take, that of the winner first.
+    /// The routes that a chunk may take, that of the winner first, without the rule by which it chooses.
     pub(super) fn routes_by(
         &self,
         input: &PlanInput<'_>,
@@ -128,41 +151,82 @@ impl Auto {
 
     /// The fastest size of chunks for a prompt of so many rows.
     fn fastest_mix(&self, input: &PlanInput<'_>, winner: usize, rows: usize) -> Option<Mixed> {
-        let sizes = SIZES.into_iter().filter(|size| *size < rows && *size <= input.chunk_rows);
+        let sizes = SIZES.into_iter().filter(|size| size * CHUNKS_LEAST <= rows);
         let work = Workload { prompt: rows, context: 0, in_flight: self.in_flight };
-        let mixed = sizes.filter_map(|rows| {
-            let chunks = self.mixed(input, winner, work, rows).ok()?;
-            Some(Mixed { rows, time: predict(input, &chunks, work.in_flight).makespan })
+        let mixed = sizes.filter(|size| *size <= input.chunk_rows).filter_map(|rows| {
+            let cut = CutPrompt::new(self, input, winner, work, rows).ok()?;
+            Some(Mixed { rows, time: cut.time(input, Rule::Mix) })
         });
         mixed.min_by_key(|mixed| mixed.time)
     }
 
-    /// The chunks of a prompt with so many rows each, on the routes that an idle engine would choose.
-    fn mixed(
-        &self,
+    /// The rule by which a prompt in chunks of about so many rows is predicted to be done first: that of a chunk alone unless another one
+    /// gains.
+    fn rule_of(&self, input: &PlanInput<'_>, winner: usize, rows: usize) -> Rule {
+        let rows = rows.next_power_of_two().min(input.chunk_rows.max(1));
+        let key = (winner, rows);
+        if let Some(known) = self.decisions().rules.get(&key) {
+            return *known;
+        }
+        let work = Workload { prompt: CHUNKS * rows, context: 0, in_flight: self.in_flight };
+        let rule = CutPrompt::new(self, input, winner, work, rows).map_or(Rule::Alone, |cut| {
+            let least = cut.time(input, Rule::Alone).mul_f64(1.0 - GAIN);
+            let others = [Rule::First, Rule::Mix].map(|rule| (cut.time(input, rule), rule));
+            let best = others.into_iter().min_by_key(|(time, _)| *time);
+            best.filter(|(time, _)| *time < least).map_or(Rule::Alone, |(_, rule)| rule)
+        });
+        remember(&mut self.decisions().rules, key, rule);
+        rule
+    }
+}
+
+/// A prompt in chunks, with the routes that each may take.
+struct CutPrompt {
+    shapes: Vec<ChunkShape>,
+    candidates: HashMap<ChunkShape, Vec<Candidate>>,
+    in_flight: usize,
+}
+
+impl CutPrompt {
+    /// With so many rows in each chunk.
+    fn new(
+        auto: &Auto,
         input: &PlanInput<'_>,
         winner: usize,
         work: Workload,
         rows: usize,
-    ) -> Result<Vec<PlannedChunk>, PlanError> {
+    ) -> Result<CutPrompt, PlanError> {
         let Workload { prompt, context, in_flight } = work;
-        let mut known: HashMap<ChunkShape, Vec<Candidate>> = HashMap::new();
-        let mut sent = Sent::new(input.devices.len(), in_flight, Vec::new());
-        let mut chunks = Vec::new();
-        for start in (0..prompt).step_by(rows) {
+        let shape = |start: usize| {
             let rows = rows.min(prompt - start);
-            let (phase, selected) = (Phase::Prefill, usize::from(start + rows == prompt));
-            let shape = ChunkShape { phase, rows, selected, context: context + start, prompt };
-            let rounded = shape.rounded();
-            if !known.contains_key(&rounded) {
-                let routes = self.routes_by(input, &rounded, winner)?;
-                known.insert(rounded, Candidate::of_routes(input, &rounded, routes));
+            let selected = usize::from(start + rows == prompt);
+            let (phase, context) = (Phase::Prefill, context + start);
+            ChunkShape { phase, rows, selected, context, prompt }
+        };
+        let shapes: Vec<ChunkShape> = (0..prompt).step_by(rows).map(shape).collect();
+        let mut candidates = HashMap::new();
+        for rounded in shapes.iter().map(ChunkShape::rounded) {
+            if !candidates.contains_key(&rounded) {
+                let routes = auto.routes_by(input, &rounded, winner)?;
+                candidates.insert(rounded, Candidate::of_routes(input, &rounded, routes));
             }
-            let candidates = &known[&rounded];
-            let behind = (prompt - start - rows).div_ceil(rows);
-            let taken = sent.next(candidates, behind);
-            chunks.push(PlannedChunk { shape, route: Arc::clone(&candidates[taken].route) });
         }
-        Ok(chunks)
+        Ok(CutPrompt { shapes, candidates, in_flight })
+    }
+
+    /// Its predicted time alone in an engine, by a rule.
+    fn time(&self, input: &PlanInput<'_>, rule: Rule) -> Duration {
+        let mut sent = Sent::new(input.devices.len(), self.in_flight, Vec::new());
+        let count = self.shapes.len();
+        let chunks = self.shapes.iter().enumerate().map(|(at, shape)| {
+            let candidates = &self.candidates[&shape.rounded()];
+            let taken = match rule {
+                Rule::Alone => 0,
+                rule => sent.next(candidates, rule, count - at - 1),
+            };
+            PlannedChunk { shape: *shape, route: Arc::clone(&candidates[taken].route) }
+        });
+        let chunks: Vec<PlannedChunk> = chunks.collect();
+        predict(input, &chunks, self.in_flight).makespan
     }
 }
