@@ -145,9 +145,10 @@ pub fn chunk_rows_default<'a>(devices: impl Iterator<Item = &'a DeviceSpec>) -> 
     devices.filter(|spec| spec.is_static()).filter_map(sizes).max().unwrap_or(CHUNK_ROWS_DEFAULT)
 }
 
-/// Default number of chunks in flight: on each device one computes while the next one waits.
+/// Default number of chunks in flight: on each device one computes while the next one waits. Of three devices and more, chunks of a prompt
+/// wait for each other besides.
 pub fn permits_default(devices: usize) -> usize {
-    if devices > 1 { 4 } else { 2 }
+    (4 * devices.saturating_sub(1)).clamp(2, 8)
 }
 
 pub(super) fn within(

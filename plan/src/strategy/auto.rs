@@ -46,8 +46,8 @@ struct Decisions {
     prompts: HashMap<usize, PromptDecision>,
     /// The fastest mix by winner and rounded rows of a prompt.
     mixes: HashMap<(usize, usize), Option<Mixed>>,
-    /// The rule by winner and rounded rows of a chunk.
-    rules: HashMap<(usize, usize), Rule>,
+    /// The rule by winner, rounded rows of a chunk and rounded number of chunks.
+    rules: HashMap<(usize, [usize; 2]), Rule>,
     /// Winner by shape, for chunks with decode rows.
     shapes: HashMap<ChunkShape, usize>,
 }

@@ -26,11 +26,12 @@ const STEP: usize = 128;
 /// A prompt of fewer chunks is not mixed: what the last ones wait for each other counts too much.
 const CHUNKS_LEAST: usize = 6;
 
-/// Chunks of the prompt by which rules are compared.
-const CHUNKS: usize = 12;
+/// Chunks of a prompt by which rules are compared, at most.
+const CHUNKS_MOST: usize = 16;
 
-/// A smaller gain of a rule is within the error of the predictions.
+/// A smaller gain of a rule is within the error of the predictions, and of a prompt of few chunks.
 const GAIN: f64 = 0.03;
+const GAIN_OF_FEW: f64 = 0.08;
 
 /// A prompt whose chunks take different routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Auto {
         }
         match self.decide_prompt(input, shape.prompt.max(shape.rows))?.mixed {
             Some(rows) if shape.rows <= rows => Ok(Rule::Mix),
-            _ => Ok(self.rule_of(input, winner, shape.rows)),
+            _ => Ok(self.rule_of(input, winner, shape)),
         }
     }
 
@@ -160,17 +161,19 @@ impl Auto {
         mixed.min_by_key(|mixed| mixed.time)
     }
 
-    /// The rule by which a prompt in chunks of about so many rows is predicted to be done first: that of a chunk alone unless another one
-    /// gains.
-    fn rule_of(&self, input: &PlanInput<'_>, winner: usize, rows: usize) -> Rule {
-        let rows = rows.next_power_of_two().min(input.chunk_rows.max(1));
-        let key = (winner, rows);
+    /// The rule by which a prompt in about so many chunks like this one is predicted to be done first: that of a chunk alone unless another
+    /// one gains.
+    fn rule_of(&self, input: &PlanInput<'_>, winner: usize, shape: &ChunkShape) -> Rule {
+        let rows = shape.rows.next_power_of_two().min(input.chunk_rows.max(1));
+        let chunks = shape.prompt.div_ceil(rows).next_power_of_two().min(CHUNKS_MOST);
+        let key = (winner, [rows, chunks]);
         if let Some(known) = self.decisions().rules.get(&key) {
             return *known;
         }
-        let work = Workload { prompt: CHUNKS * rows, context: 0, in_flight: self.in_flight };
+        let gain = if chunks < CHUNKS_LEAST { GAIN_OF_FEW } else { GAIN };
+        let work = Workload { prompt: chunks * rows, context: 0, in_flight: self.in_flight };
         let rule = CutPrompt::new(self, input, winner, work, rows).map_or(Rule::Alone, |cut| {
-            let least = cut.time(input, Rule::Alone).mul_f64(1.0 - GAIN);
+            let least = cut.time(input, Rule::Alone).mul_f64(1.0 - gain);
             let others = [Rule::First, Rule::Mix].map(|rule| (cut.time(input, rule), rule));
             let best = others.into_iter().min_by_key(|(time, _)| *time);
             best.filter(|(time, _)| *time < least).map_or(Rule::Alone, |(_, rule)| rule)
