@@ -103,7 +103,7 @@ pub fn arithmetic_classes(devices: &[DeviceInfo]) -> Vec<Vec<DeviceId>> {
 const GAIN: f64 = 0.02;
 
 /// The same where many chunks on the first candidate are done sooner than on others.
-const FAR: f64 = 0.3;
+const FAR: f64 = 0.5;
 
 /// What the end of a chunk counts beside that of all chunks behind it.
 const SOON: f64 = 0.05;
@@ -134,6 +134,11 @@ impl Moment {
                 ends.chain([start + path]).max().unwrap_or_default()
             }
         }
+    }
+
+    /// Whether no device has anything to do.
+    fn is_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.time.is_zero())
     }
 
     /// Longest time until one of the devices of a candidate has done what it has begun or been sent.
@@ -207,6 +212,9 @@ impl Moment {
         let first = ends(0);
         let (mut best, mut least) = (Choice { at: 0, end: first, first }, cost(0, first));
         let gain = match (rule, haste) {
+            (Rule::Alone, Haste::InTurn) if self.is_idle() => {
+                return Choice { at: 0, end: first, first };
+            }
             (Rule::Alone, Haste::InTurn) => FAR,
             _ => GAIN,
         };

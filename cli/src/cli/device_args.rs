@@ -70,7 +70,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "LINK=MODE", value_parser = wait, hide_short_help = true)]
     pub(crate) wait: Vec<(WaitLink, WaitMode)>,
 
-    /// Maximum prompt chunks in flight [default: 2, with several devices 4]
+    /// Maximum prompt chunks in flight [default: 2, of two devices 4, of more 8]
     #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) permits: Option<usize>,
 

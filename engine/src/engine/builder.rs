@@ -237,7 +237,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Maximum chunks in flight; by default 2 for one device and 4 for several. Beside a stream, chunks with prompt rows are
+    /// Maximum chunks in flight; by default 2 for one device, 4 for two and 8 for more. Beside a stream, chunks with prompt rows are
     /// sent only while fewer chunks are in flight than there are devices.
     pub fn permits(mut self, permits: usize) -> EngineBuilder {
         self.settings.permits = Some(permits);
