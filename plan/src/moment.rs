@@ -13,31 +13,6 @@ use lapwing_kernels::device::{Arithmetic, DeviceInfo};
 use crate::device::DeviceId;
 use crate::rule::Rule;
 
-/// What a chunk needs of a device, or what a device has to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneWork {
-    /// Time of all parts of stages.
-    pub time: Duration,
-    /// Time of the longest: nothing interrupts one that has begun.
-    pub longest: Duration,
-    /// Number of these parts.
-    pub parts: u32,
-}
-
-impl LaneWork {
-    /// With another part.
-    pub(crate) fn add(&mut self, part: Duration) {
-        self.time += part;
-        self.longest = self.longest.max(part);
-        self.parts += 1;
-    }
-
-    /// Mean time of a part.
-    pub fn mean(self) -> Duration {
-        self.time / self.parts.max(1)
-    }
-}
-
 /// Whether a chunk passes others that wait for the same device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Haste {
@@ -47,15 +22,6 @@ pub enum Haste {
     Step,
     /// In its turn.
     InTurn,
-}
-
-/// What the steps of streams take of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StepLoad {
-    /// Share of its time.
-    pub share: f64,
-    /// Time of a part.
-    pub part: Duration,
 }
 
 /// What all devices have to do.
@@ -234,11 +200,13 @@ mod candidate;
 mod mix;
 mod scene;
 mod sent;
+mod work;
 
 pub use candidate::{CANDIDATES_MAX, Candidate};
 pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 pub(crate) use sent::Sent;
+pub use work::{LaneWork, StepLoad};
 
 #[cfg(test)]
 mod tests;

@@ -37,14 +37,14 @@ impl TimeModel for Rates {
     }
 }
 
-/// A CPU and a GPU of 10 GFLOP/s, of which the CPU is better at attention and the GPU at all else, and an NPU of 40 GFLOP/s.
+/// A CPU that is better at attention than at all else, a GPU that is worse at it, and an NPU that is not much faster.
 fn setup() -> Setup {
     let setup = Setup::new("llama", "cpu gpu npu");
     let model = |[flops_per_us, attention]: [u64; 2]| -> Arc<dyn TimeModel> {
         let (graph, per_stage) = (Arc::clone(&setup.graph), Duration::from_nanos(200));
         Arc::new(Rates { other: Rate { graph, per_stage, flops_per_us }, attention })
     };
-    let devices = [[2000, 10_000], [10_000, 2000], [40_000, 1]].map(model).to_vec();
+    let devices = [[4000, 10_000], [10_000, 2000], [12_000, 1]].map(model).to_vec();
     let cost = Modelled { devices, sync: Duration::from_nanos(500), copy_rate: 1e9 };
     Setup { cost, ..setup }
 }
@@ -77,7 +77,7 @@ fn routes_of_undivided_blocks_are_mixed_where_that_keeps_devices_busier() {
     let candidates = |routes| Candidate::of_routes(&setup.input(), &shape, routes);
     let [all, known] = [all, known].map(candidates);
     assert!(all.len() <= CANDIDATES_MAX);
-    assert!(mean(&all) < 0.9 * mean(&known), "{} {}", mean(&all), mean(&known));
+    assert!(mean(&all) < 0.97 * mean(&known), "{} {}", mean(&all), mean(&known));
     // Chunks that are cut one after another are done sooner than on the routes on which each ends first.
     let most = |behind: &dyn Fn(usize) -> f64| {
         let mut moment = Moment { prices: Prices::of(3), ..Moment::default() };

@@ -65,10 +65,15 @@ impl Auto {
         if shape.phase != Phase::Prefill {
             return Ok(Rule::default());
         }
-        match self.decide_prompt(input, shape.prompt.max(shape.rows))?.mixed {
-            Some(rows) if shape.rows <= rows => Ok(Rule::Mix),
-            _ => Ok(self.rule_of(input, winner, shape)),
-        }
+        let mixed = self.decide_prompt(input, shape.prompt.max(shape.rows))?.mixed;
+        let is_last = shape.context + shape.rows >= shape.prompt;
+        Ok(match mixed {
+            Some(rows) if shape.rows <= rows => Rule::Mix,
+            _ if !is_last => self.rule_of(input, winner, shape),
+            // What is left of a prompt goes on as its other chunks did.
+            _ if shape.context > 0 => Rule::Alone,
+            _ => Rule::First,
+        })
     }
 
     /// The route of the winner.
