@@ -245,8 +245,8 @@ impl Scheduler {
         }
         let prompts = self.running.iter().filter(|sequence| !sequence.is_decoding());
         let rows: usize = prompts.map(Sequence::due).sum();
-        let behind = rows.saturating_sub(selection.prompts) as f64 / selection.prompts as f64;
-        behind + self.waiting.len() as f64
+        let behind = rows.saturating_sub(selection.prompts).div_ceil(selection.prompts);
+        (behind + self.waiting.len()) as f64
     }
 
     /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as

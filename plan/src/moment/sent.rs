@@ -13,6 +13,8 @@ pub(crate) struct Sent {
     devices: usize,
     steps: Vec<StepLoad>,
     in_flight: usize,
+    /// Of each device, how many times as long as predicted it is taken to need; empty where predictions are taken as they are.
+    slow: Vec<f64>,
 }
 
 struct Flight {
@@ -24,7 +26,15 @@ struct Flight {
 impl Sent {
     /// None so far, on so many devices, beside streams with these steps, and with so many in flight at most.
     pub(crate) fn new(devices: usize, in_flight: usize, steps: Vec<StepLoad>) -> Sent {
-        Sent { now: Duration::ZERO, flights: Vec::new(), devices, steps, in_flight }
+        let (now, flights, slow) = Default::default();
+        Sent { now, flights, devices, steps, in_flight, slow }
+    }
+
+    /// With a device that is taken to need so many times as long as predicted.
+    pub(crate) fn with_slow(self, device: usize, factor: f64) -> Sent {
+        let mut slow = vec![1.0; self.devices];
+        slow[device] = factor;
+        Sent { slow, ..self }
     }
 
     /// What the devices have to do once another chunk may be sent, with so many behind it.
@@ -44,7 +54,8 @@ impl Sent {
             }
         }
         let (steps, prices) = (self.steps.clone(), Prices::of(self.devices));
-        Moment { lanes, steps, behind: behind as f64, prices, ..Moment::default() }
+        let (behind, slow) = (behind as f64, self.slow.clone());
+        Moment { lanes, steps, behind, prices, slow, ..Moment::default() }
     }
 
     /// Sends a chunk on one of its routes, chosen by a rule, with so many chunks behind it. Returns the place of the route.
