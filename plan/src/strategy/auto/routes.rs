@@ -32,9 +32,8 @@ const CHUNKS_MOST: usize = 16;
 /// What a device that is slower than predicted takes.
 const SLOWER: [f64; 2] = [1.05, 1.15];
 
-/// A smaller gain of a rule is within the error of the predictions, and of a prompt of few chunks.
+/// A smaller gain of a rule is within the error of the predictions.
 const GAIN: f64 = 0.03;
-const GAIN_OF_FEW: f64 = 0.08;
 
 /// A prompt whose chunks take different routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,15 +172,18 @@ impl Auto {
     /// one gains.
     fn rule_of(&self, input: &PlanInput<'_>, winner: usize, shape: &ChunkShape) -> Rule {
         let rows = shape.rows.next_power_of_two().min(input.chunk_rows.max(1));
-        let chunks = shape.prompt.div_ceil(rows).next_power_of_two().min(CHUNKS_MOST);
+        let chunks = shape.prompt.div_ceil(rows);
+        if chunks < CHUNKS_LEAST {
+            return Rule::Alone;
+        }
+        let chunks = chunks.next_power_of_two().min(CHUNKS_MOST);
         let key = (winner, [rows, chunks]);
         if let Some(known) = self.decisions().rules.get(&key) {
             return *known;
         }
-        let gain = if chunks < CHUNKS_LEAST { GAIN_OF_FEW } else { GAIN };
         let work = Workload { prompt: chunks * rows, context: 0, in_flight: self.in_flight };
         let rule = CutPrompt::new(self, input, winner, work, rows).map_or(Rule::Alone, |cut| {
-            let least = cut.time(input, Rule::Alone).mul_f64(1.0 - gain);
+            let least = cut.time(input, Rule::Alone).mul_f64(1.0 - GAIN);
             let others = [Rule::First, Rule::Mix].map(|rule| (cut.time(input, rule), rule));
             let best = others.into_iter().min_by_key(|(time, _)| *time);
             best.filter(|(time, _)| *time < least).map_or(Rule::Alone, |(_, rule)| rule)
