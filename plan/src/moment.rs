@@ -35,6 +35,8 @@ pub struct Moment {
     pub crossing: Duration,
     /// Of each device, by number, how many times as long as predicted it takes while the others have this to do; 1 where it is not known.
     pub slow: Vec<f64>,
+    /// Whether chunks of other models are among it. Rules are predicted for chunks of one model.
+    pub has_other_models: bool,
     /// How many chunks like this one are still to be cut.
     pub behind: f64,
     /// Prices at which the time of all of them is bounded.
@@ -154,7 +156,11 @@ impl Moment {
         haste: Haste,
         is_ready: impl Fn(usize) -> bool,
     ) -> Choice {
-        self.choose_by(candidates[0].route.rule, candidates, haste, is_ready)
+        let rule = match self.has_other_models {
+            true => Rule::First,
+            false => candidates[0].route.rule,
+        };
+        self.choose_by(rule, candidates, haste, is_ready)
     }
 
     /// As [`choose`](Moment::choose), by this rule.

@@ -96,7 +96,8 @@ pub(crate) fn choice() -> Result<f64, Box<dyn Error>> {
     let crossing = Duration::from_micros(2);
     let (lanes, slow) = ([0, 2, 5].map(lane).to_vec(), vec![1.1, 1.0, 1.4]);
     let prices = Prices::of(3);
-    let moment = Moment { lanes, steps: vec![step; 3], crossing, slow, behind: 5.0, prices };
+    let (steps, behind, has_other_models) = (vec![step; 3], 5.0, false);
+    let moment = Moment { lanes, steps, crossing, slow, has_other_models, behind, prices };
     let clock = OsClock::start();
     let mut times: Vec<f64> = (0..1000)
         .map(|_| {

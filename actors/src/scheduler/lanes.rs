@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lapwing_kernels::device::ModelId;
 use lapwing_plan::Phase;
 use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
 use lapwing_plan::pace::STEPS_WAITED;
@@ -101,7 +102,12 @@ impl Lanes {
         slow.clear();
         slow.extend((0..devices).map(|at| self.contention.factor(is_step, at, busy)));
         let crossing = Duration::from_nanos(self.learned[usize::from(is_step)].crossing() as u64);
-        Moment { lanes, steps, crossing, slow, behind: 0.0, prices }
+        Moment { lanes, steps, crossing, slow, prices, ..Moment::default() }
+    }
+
+    /// Whether chunks of other models than that are in flight.
+    fn has_others(&self, model: ModelId) -> bool {
+        self.flights.iter().any(|flight| flight.chosen.route().model != model)
     }
 
     /// Bandwidth in GB/s that the chunks in flight take.
@@ -210,6 +216,7 @@ impl Scheduler {
                 moment.steps.clear();
             }
             moment.behind = self.chunks_behind(selection);
+            moment.has_other_models = self.lanes.has_others(candidates[0].route.model);
             let missing = Cell::new((None, 0));
             let is_ready = |at: usize| {
                 let route = &candidates[at].route;

@@ -133,6 +133,8 @@ fn with_chunks_behind_it_a_chunk_takes_the_route_with_which_all_end_first() {
     assert_eq!(at(of([[40, 40], [0, 0]], 8.0)), 2);
     // The last one ends first where no other waits for it.
     assert_eq!(at(of([[30, 30], [30, 30]], 0.0)), 0);
+    let beside = Moment { has_other_models: true, ..of([[0, 0], [0, 0]], 9.0) };
+    assert_eq!(at(beside), 0, "the rule is one for chunks of one model");
     // By another rule it takes the route of a chunk alone, unless another ends far earlier.
     let alone = all.map(|it| {
         let route = Arc::new(Route { rule: Rule::Alone, ..Route::clone(&it.route) });
