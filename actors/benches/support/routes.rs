@@ -14,7 +14,7 @@ use lapwing_plan::moment::{Haste, LaneWork, Moment, Prices, StepLoad};
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
-use lapwing_plan::{DeviceId, Phase, PlanError, Route, Stage};
+use lapwing_plan::{DeviceId, Phase, PlanError, Route, Rule, Stage};
 use lapwing_traces::{Clock, OsClock};
 
 /// Routes of a shape.
@@ -43,7 +43,10 @@ impl Routes {
     ) -> Result<Arc<Route>, PlanError> {
         let stage = |node: usize| Stage::whole(DeviceId(devices[node % 4]), node..node + 1);
         let stages = (0..input.graph.nodes().len()).map(stage).collect();
-        Route::new(stages, "a route".to_owned(), None, input.route_for(shape))
+        let route = Route::new(stages, "a route".to_owned(), None, input.route_for(shape))?;
+        let mut mixed = Route::clone(&route);
+        mixed.rule = Rule::Mix;
+        Ok(Arc::new(mixed))
     }
 }
 

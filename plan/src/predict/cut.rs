@@ -1,6 +1,7 @@
 //! A prompt cut into chunks, each on the route that it takes in an engine which computes nothing else.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::chunks::{PlannedChunk, Workload};
@@ -34,15 +35,16 @@ pub fn plan(
         let (phase, prompt) = (Phase::Prefill, work.prompt);
         let shape = ChunkShape { phase, rows, selected, context, prompt };
         let rounded = shape.rounded();
-        if !known.contains_key(&rounded) {
-            let routes = strategy.routes(input, &rounded)?;
-            let candidates = match routes.len() {
-                1 => routes.into_iter().map(Candidate::only).collect(),
-                _ => Candidate::of_routes(input, &rounded, routes),
-            };
-            known.insert(rounded, candidates);
-        }
-        let candidates = &known[&rounded];
+        let candidates = match known.entry(rounded) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let routes = strategy.routes(input, &rounded)?;
+                unknown.insert(match routes.len() {
+                    1 => routes.into_iter().map(Candidate::only).collect(),
+                    _ => Candidate::of_routes(input, &rounded, routes),
+                })
+            }
+        };
         let taken = match candidates.len() {
             0 | 1 => 0,
             _ => sent.next(candidates, candidates[0].route.rule, remaining.div_ceil(rows)),

@@ -1,6 +1,7 @@
 //! The routes of a chunk, once a strategy has won.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,9 +220,9 @@ impl CutPrompt {
         let shapes: Vec<ChunkShape> = (0..prompt).step_by(rows).map(shape).collect();
         let mut candidates = HashMap::new();
         for rounded in shapes.iter().map(ChunkShape::rounded) {
-            if !candidates.contains_key(&rounded) {
+            if let Entry::Vacant(unknown) = candidates.entry(rounded) {
                 let routes = auto.routes_by(input, &rounded, winner)?;
-                candidates.insert(rounded, Candidate::of_routes(input, &rounded, routes));
+                unknown.insert(Candidate::of_routes(input, &rounded, routes));
             }
         }
         Ok(CutPrompt { shapes, candidates, in_flight })
