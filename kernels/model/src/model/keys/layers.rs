@@ -196,6 +196,8 @@ impl Keys<'_> {
         let rank = self.count("attention.kv_lora_rank", 1 << 20)?;
         let queries = self.opt_count("attention.q_lora_rank")?;
         let value_length = self.opt_count(VALUES)?;
+        // Whose heads the layers between those with latent attention have is then not known.
+        self.per_layer("attention.head_count", config.heads.len(), None)?;
         let LayerHeads { count, kv, .. } = config.heads[0];
         let own = [self.opt_count(KEYS_OF_HEADS)?, self.opt_count(VALUES_OF_HEADS)?];
         let (is_absorbed, [key_dim, value_dim]) = match own {
