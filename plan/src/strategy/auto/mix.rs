@@ -6,6 +6,7 @@
 //! (Dantzig and Wolfe, 1960): the prices of the devices' time at which the known routes are cheapest, then the cheapest chain at these
 //! prices, which is a further route, until there is no cheaper one.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,10 +53,12 @@ impl Mix<'_> {
             (Chain::new(self.input, self.shape, self.order_swap), Kept::of(self.input));
         let allowed: Vec<Vec<bool>> = (0..chain.len())
             .map(|block| {
-                let node = chain.nodes(block).start;
+                let nodes = chain.nodes(block);
                 let is_kept = |device| kept.as_ref().is_none_or(|kept| kept.allows(block, device));
                 let devices = 0..self.input.devices.len();
-                devices.map(|device| is_kept(device) && self.allows(first, node, device)).collect()
+                devices
+                    .map(|device| is_kept(device) && self.allows(first, &nodes, device))
+                    .collect()
             })
             .collect();
         let table = chain.table();
@@ -81,19 +84,20 @@ impl Mix<'_> {
         found
     }
 
-    /// Whether a node may run on a device beside those of the first route: with the same bits, and where keys and values stay in one memory.
-    fn allows(&self, first: &Route, node: usize, device: usize) -> bool {
+    /// Whether a block may run on a device beside those of the first route: with the same bits, and where keys and values stay in one memory.
+    fn allows(&self, first: &Route, nodes: &Range<usize>, device: usize) -> bool {
         let devices = self.input.devices;
         let own = |id: DeviceId| (devices[id.0].arithmetic, devices[id.0].memory);
         let mut stages = first.compute_stages();
-        let home =
-            stages.find(|stage| stage.nodes.contains(&node)).and_then(|stage| stage.parts.first());
+        let home = stages
+            .find(|stage| stage.nodes.contains(&nodes.start))
+            .and_then(|stage| stage.parts.first());
         let Some((arithmetic, memory)) = home.map(|part| own(part.device)) else { return false };
         let is_same = home.is_some_and(|part| part.device.0 == device);
         let other = &devices[device];
         let is_alike = arithmetic == Arithmetic::Cpu && other.arithmetic == arithmetic;
-        let op = &self.input.graph.nodes()[node].op;
-        let stays = (matches!(op, Op::Attention(_)) || op.state().is_some())
+        let mut ops = self.input.graph.nodes()[nodes.clone()].iter().map(|node| &node.op);
+        let stays = ops.any(|op| matches!(op, Op::Attention(_)) || op.state().is_some())
             && (memory != MemoryDomain::Host || other.memory != MemoryDomain::Host);
         is_same || (is_alike || self.is_any) && !stays
     }
