@@ -192,7 +192,7 @@ impl Scheduler {
     }
 
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
-    /// this one is chosen, so that they are prepared. Those of another route on which the chunk would have ended first are prepared while
+    /// this one is chosen, so that they are prepared. Those of other routes on which the chunk would have ended earlier are prepared while
     /// the engine is idle. A step passes prompts only if its streams would wait too long in its turn.
     pub(super) fn chosen(
         &mut self,
@@ -217,12 +217,12 @@ impl Scheduler {
             }
             moment.behind = self.chunks_behind(selection);
             moment.has_other_models = self.lanes.has_others(candidates[0].route.model);
-            let missing = Cell::new((None, 0));
+            let unready = Cell::new(0);
             let is_ready = |at: usize| {
                 let route = &candidates[at].route;
                 let is_ready = matches!(self.graphs.readiness(route), Readiness::Ready);
                 if !is_ready {
-                    missing.set((Some(at), missing.get().1 | 1 << at));
+                    unready.set(unready.get() | 1 << at);
                 }
                 is_ready
             };
@@ -234,9 +234,10 @@ impl Scheduler {
                 choice = moment.choose(&candidates, haste, is_ready);
             }
             self.lanes.moment = moment;
-            let (missing, unready) = missing.get();
+            let unready = unready.get();
             compared = Some(unready);
-            if let Some(at) = missing {
+            let is_missing = |at: &usize| unready & 1 << at != 0;
+            for at in (0..candidates.len()).filter(is_missing) {
                 self.graphs.want_too(&candidates[at].route);
             }
         }

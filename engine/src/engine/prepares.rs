@@ -1,4 +1,4 @@
-//! Graphs that a strategy prepares while a prompt waits.
+//! Graphs that a strategy prepares while a prompt waits, and those that chunks have lacked.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,7 +9,32 @@ use lapwing_plan::predict::predict;
 use super::Engine;
 use crate::error::Error;
 
+/// How often it is asked whether graphs are ready.
+const ASKED: Duration = Duration::from_millis(20);
+
+/// Longest time in which one graph is waited for.
+const GRAPH_MAX: Duration = Duration::from_secs(60);
+
 impl Engine {
+    /// Waits until the graphs are ready that chunks have lacked, which an engine prepares while it has no request. Returns whether there were
+    /// any. A measurement of a strategy whose chunks take several routes warms up until there are none. Does not wait for more than a
+    /// minute in which no graph is ready.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub async fn graphs_made(&self) -> Result<bool, Error> {
+        let (mut wanted, mut had_any, mut waited) = (usize::MAX, false, Duration::ZERO);
+        loop {
+            let now = self.stats().await?.graphs.wanted;
+            if now == 0 || waited > GRAPH_MAX {
+                return Ok(had_any);
+            }
+            waited = if now == wanted { waited + ASKED } else { Duration::ZERO };
+            (wanted, had_any) = (now, true);
+            tokio::time::sleep(ASKED).await;
+        }
+    }
+
     /// Static graphs that a prompt of `length` tokens prepares while it runs, because its strategy does
     /// not prepare them ahead. Empty for most strategies.
     pub(crate) fn graphs_on_the_spot(&self, length: usize) -> Result<HashSet<GraphKey>, Error> {

@@ -20,6 +20,9 @@ mod summary;
 use runs::Runs;
 use summary::Facts;
 
+/// Most further prompts of a length to warm up.
+const WARM_UPS_MAX: u64 = 3;
+
 /// The state of a comparison in progress.
 struct Measuring<'a, F> {
     compare: &'a Compare,
@@ -228,8 +231,23 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             let ids = prompt_ids(engine, length, before as u64);
             let measured = one(engine, ids, compare.tokens, repetition > 0).await?;
             self.keep(key, measured);
+            if repetition == 0 {
+                self.warm(length, engine).await?;
+            }
             self.done += 1;
             self.estimate.ended(key);
+        }
+        Ok(())
+    }
+
+    /// Runs prompts until their chunks lack no graphs of any route.
+    async fn warm(&self, length: usize, engine: &Engine) -> Result<(), Error> {
+        for again in 0..WARM_UPS_MAX {
+            if !engine.graphs_made().await? {
+                break;
+            }
+            let ids = prompt_ids(engine, length, u64::from(u32::MAX) - again);
+            one(engine, ids, self.compare.tokens, false).await?;
         }
         Ok(())
     }

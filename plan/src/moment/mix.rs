@@ -107,16 +107,32 @@ impl Moment {
             times
         };
         let busy = times(&self.lanes);
-        let mut ways = [[0.0; DEVICES_MAX]; CANDIDATES_MAX];
-        ways.iter_mut().zip(candidates).for_each(|(way, it)| *way = times(&it.lanes));
-        let ways = &ways[..candidates.len()];
-        let mut costs = [0.0; CANDIDATES_MAX];
-        for prices in self.prices.iter() {
-            costs.iter_mut().zip(ways).for_each(|(cost, way)| *cost = priced(way, prices));
-            let costs = &costs[..ways.len()];
-            let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
-            let rest = priced(&busy, prices) + self.behind * least;
-            ends.iter_mut().zip(costs).for_each(|(end, cost)| *end = end.max(rest + cost));
+        // Of each device, the work of all candidates side by side, so that a price is taken of all of them at once. Those that are not there
+        // are never the cheapest.
+        let mut ways = [[f64::MAX; CANDIDATES_MAX]; DEVICES_MAX];
+        for (at, candidate) in candidates.iter().enumerate() {
+            ways.iter_mut().zip(times(&candidate.lanes)).for_each(|(way, time)| way[at] = time);
         }
+        let mut all = [0.0; CANDIDATES_MAX];
+        for prices in self.prices.iter() {
+            let mut costs = [0.0; CANDIDATES_MAX];
+            for (way, price) in ways.iter().zip(prices) {
+                costs.iter_mut().zip(way).for_each(|(cost, time)| *cost += time * price);
+            }
+            let least = costs.iter().copied().fold(f64::MAX, lower);
+            let rest = priced(&busy, prices) + self.behind * least;
+            all.iter_mut().zip(costs).for_each(|(end, cost)| *end = higher(*end, rest + cost));
+        }
+        ends.copy_from_slice(&all[..ends.len()]);
     }
+}
+
+/// The lower of two numbers, neither of which is NaN: an instruction, which `f64::min` is not.
+fn lower(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+/// The higher one.
+fn higher(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }

@@ -99,6 +99,9 @@ pub(super) async fn measure(
                 readings.push(before.midpoint(reading.speed().await?));
             }
             speeds.extend(is_measured.then_some(speed));
+            if !is_measured {
+                test.warm(subject).await?;
+            }
             bar.iter().for_each(|bar| bar.inc(1));
         }
         let draft = drafter.and_then(|drafter| pairs.report(drafter));
@@ -124,6 +127,9 @@ impl Measured {
     }
 }
 
+/// Most further runs of a test to warm up.
+const WARM_UPS_MAX: u64 = 3;
+
 /// Maximum attempts to measure a prompt after a context, whose time is a difference and may not be
 /// positive.
 const DIFFERENCE_TRIES: usize = 5;
@@ -142,6 +148,17 @@ impl Test {
     fn needs_new_engines(self, engine: &Engine) -> Result<bool, Failure> {
         let prompt = self.depth.saturating_add(self.tokens);
         Ok(self.kind == Kind::Prompt && engine.prepares_on_the_spot(prompt)?)
+    }
+
+    /// Runs it until its chunks lack no graphs of any route.
+    async fn warm(self, subject: &mut Subject) -> Result<(), Failure> {
+        for again in 0..WARM_UPS_MAX {
+            if !subject.engine()?.graphs_made().await? {
+                break;
+            }
+            self.speed(subject, u64::MAX - again).await?;
+        }
+        Ok(())
     }
 
     /// Speed of one run, in tokens per second.
