@@ -79,6 +79,8 @@ pub struct ValueSpec {
 pub struct Graph {
     nodes: Vec<Node>,
     values: Vec<ValueSpec>,
+    /// The last node that reads each value; 0 where none does.
+    last_reads: Vec<usize>,
     weights: Vec<WeightSpec>,
     ropes: Vec<RopeSpec>,
     kv: Option<KvLayout>,
@@ -167,8 +169,13 @@ impl Graph {
 
     /// Values written before `range` and read inside it: the inputs of a stage.
     pub fn live_in(&self, range: Range<usize>) -> Vec<ValueId> {
+        let before = &self.last_reads[..range.start];
+        let most = before.iter().filter(|last| **last >= range.start).count();
         let mut ids: Vec<ValueId> = Vec::new();
         for node in &self.nodes[range.clone()] {
+            if ids.len() == most {
+                break;
+            }
             for &input in &node.inputs {
                 if self.writer(input) < range.start && !ids.contains(&input) {
                     ids.push(input);

@@ -248,9 +248,14 @@ impl Simulation<'_> {
         let attends = nodes.iter().any(|node| matches!(node.op, Op::Attention(_)));
         let context = if attends { shape.context } else { 0 };
         let key = (Arc::as_ptr(route) as usize, index.stage, index.part, context, queued);
-        let known = self.times.get(&key).copied();
-        let time = known.unwrap_or_else(|| self.job_time(index, queued));
-        self.times.insert(key, time);
+        let time = match self.times.get(&key) {
+            Some(known) => *known,
+            None => {
+                let time = self.job_time(index, queued);
+                self.times.insert(key, time);
+                time
+            }
+        };
         time + self.prepare_time(index)
     }
 

@@ -11,6 +11,7 @@ use crate::predict::{Workload, plan};
 use crate::predict::{alone, predict};
 use crate::route::Route;
 use crate::rule::Rule;
+use lapwing_kernels::device::ModelId;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,19 @@ struct Decisions {
     rules: HashMap<(usize, [usize; 2]), Rule>,
     /// Winner by shape, for chunks with decode rows.
     shapes: HashMap<ChunkShape, usize>,
+    /// Routes of chunks.
+    routes: HashMap<RoutesOf, Vec<Arc<Route>>>,
+}
+
+/// What the routes of a chunk depend on.
+#[derive(PartialEq, Eq, Hash)]
+struct RoutesOf {
+    winner: usize,
+    model: ModelId,
+    /// Nodes of the model's graph, which is shorter for hidden states.
+    nodes: usize,
+    /// Without the length of the prompt, which decides only on the winner and the rule.
+    shape: ChunkShape,
 }
 
 /// How a prompt is computed.
@@ -65,7 +79,8 @@ struct PromptDecision {
 const DECIDED_MAX: usize = 4096;
 
 impl Auto {
-    /// Chooses between candidates, at least one of which must have a route on the devices.
+    /// Chooses between candidates, at least one of which must have a route on the devices. Their routes of a chunk do not depend on the length
+    /// of its prompt.
     /// `in_flight`: chunks that the engine admits at the same time.
     pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
         let (moment, order_swap) = Default::default();
@@ -159,7 +174,7 @@ impl Auto {
         }
         let Explanation { winner, mixed, .. } = self.explain_prompt(input, rows, 0)?;
         let decision = PromptDecision { winner, mixed: mixed.map(|mixed| mixed.rows) };
-        remember(&mut self.decisions().prompts, rows, decision);
+        remember(&mut self.decisions().prompts, DECIDED_MAX, rows, decision);
         Ok(decision)
     }
 
@@ -169,7 +184,7 @@ impl Auto {
             return Ok(*known);
         }
         let winner = self.explain_chunk(input, shape)?.winner;
-        remember(&mut self.decisions().shapes, *shape, winner);
+        remember(&mut self.decisions().shapes, DECIDED_MAX, *shape, winner);
         Ok(winner)
     }
 
@@ -236,9 +251,9 @@ fn within<'a>(
     routes.into_iter().try_for_each(|route| kept.check(input, route))
 }
 
-/// Caches a decision. A full cache is cleared first.
-fn remember<K: Eq + Hash, V>(decisions: &mut HashMap<K, V>, key: K, decision: V) {
-    if decisions.len() >= DECIDED_MAX {
+/// Caches a decision among `most`. A full cache is cleared first.
+fn remember<K: Eq + Hash, V>(decisions: &mut HashMap<K, V>, most: usize, key: K, decision: V) {
+    if decisions.len() >= most {
         decisions.clear();
     }
     decisions.insert(key, decision);

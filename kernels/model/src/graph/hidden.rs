@@ -16,16 +16,18 @@ impl Graph {
         let is_matmul = |node: &super::Node| matches!(node.op, Op::MatMul { .. });
         let head = self.nodes.iter().rfind(|node| is_matmul(node));
         let kept = head.map_or(self.nodes.len(), |head| self.writer(head.inputs[0]) + 1);
-        Graph {
-            nodes: self.nodes[..kept].to_vec(),
-            values: self.values[..kept].to_vec(),
+        let mut hidden = Graph {
             weights: self.weights.clone(),
             ropes: self.ropes.clone(),
             kv: self.kv.clone(),
             requant: self.requant.clone(),
             slices: self.slices.clone(),
-            passed_on: None,
+            ..Graph::default()
+        };
+        for (node, value) in self.nodes.iter().zip(&self.values).take(kept) {
+            hidden.add_node(node.clone(), *value);
         }
+        hidden
     }
 
     /// Passes a value on to the end of the graph, beside the output: hidden states that another model is given.

@@ -44,14 +44,17 @@ impl Graph {
     fn push_of(&mut self, node: NewNode<'_>, rows: RowSet) -> ValueId {
         assert!(node.inputs.iter().all(|v| v.0 < self.values.len()), "input before its writer");
         let output = ValueId(self.values.len());
-        self.values.push(ValueSpec { width: node.width, rows });
-        self.nodes.push(Node {
-            op: node.op,
-            inputs: node.inputs.to_vec(),
-            output,
-            layer: node.layer,
-            role: node.role,
-        });
+        let spec = ValueSpec { width: node.width, rows };
+        let NewNode { op, inputs, layer, role, .. } = node;
+        self.add_node(Node { op, inputs: inputs.to_vec(), output, layer, role }, spec);
         output
+    }
+
+    /// Adds a node, and the value that it writes.
+    pub(super) fn add_node(&mut self, node: Node, writes: ValueSpec) {
+        node.inputs.iter().for_each(|input| self.last_reads[input.0] = self.nodes.len());
+        self.values.push(writes);
+        self.last_reads.push(0);
+        self.nodes.push(node);
     }
 }

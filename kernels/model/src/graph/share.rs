@@ -139,8 +139,7 @@ impl Graph {
             node.inputs.iter_mut().for_each(|v| *v = values[&v.0]);
             node.output = values[&node.output.0];
             node.op.renumber_weights(|id| weights[&id.0]);
-            graph.values.push(self.values[old]);
-            graph.nodes.push(node);
+            graph.add_node(node, self.values[old]);
         }
         graph
     }

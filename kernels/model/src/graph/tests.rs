@@ -29,6 +29,22 @@ fn a_value_that_skips_a_stage_is_passed_on() {
 }
 
 #[test]
+fn the_inputs_of_any_range_are_what_its_nodes_read_from_before() {
+    let g = diamond();
+    let nodes = g.nodes().len();
+    for (start, end) in (0..=nodes).flat_map(|start| (start..=nodes).map(move |end| (start, end))) {
+        let mut read: Vec<ValueId> = Vec::new();
+        let inputs = g.nodes()[start..end].iter().flat_map(|node| &node.inputs);
+        for input in inputs.filter(|input| input.0 < start) {
+            if !read.contains(input) {
+                read.push(*input);
+            }
+        }
+        assert_eq!(g.live_in(start..end), read, "{start}..{end}");
+    }
+}
+
+#[test]
 fn values_end_at_their_last_reader_and_the_output_never_ends() {
     let dead = diamond().last_uses();
     assert_eq!(dead[1], vec![]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::interface::PlanInput;
 use super::super::options::MomentRoutes;
 use super::mix::Mix;
-use super::{Auto, Rated, remember};
+use super::{Auto, DECIDED_MAX, Rated, RoutesOf, remember};
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
 use crate::moment::{Candidate, Sent};
@@ -32,6 +32,9 @@ const CHUNKS_MOST: usize = 16;
 
 /// What a device that is slower than predicted takes.
 const SLOWER: [f64; 2] = [1.05, 1.15];
+
+/// Most shapes of which routes are remembered: those of a prompt in chunks of all sizes. A route with hundreds of stages takes 100 kB.
+const SHAPES_MAX: usize = 32;
 
 /// A smaller gain of a rule is within the error of the predictions.
 const GAIN: f64 = 0.03;
@@ -95,8 +98,33 @@ impl Auto {
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
 
-    /// The routes that a chunk may take, that of the winner first, without the rule by which it chooses.
+    /// The routes that a chunk may take, that of the winner first, without the rule by which it chooses. Those of the latest shapes are
+    /// remembered: by them a prompt's rule is predicted, and then its chunks are planned.
     pub(super) fn routes_by(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+        winner: usize,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        let shape = ChunkShape { prompt: 0, ..*shape };
+        let of = RoutesOf { winner, model: input.model, nodes: input.graph.nodes().len(), shape };
+        if let Some(known) = self.decisions().routes.get(&of) {
+            return Ok(known.clone());
+        }
+        let routes = self.all_routes_by(input, &shape, winner)?;
+        let routes: Vec<Arc<Route>> = match routes.len() {
+            1 => routes,
+            _ => {
+                let candidates = Candidate::of_routes(input, &shape, routes).into_iter();
+                candidates.map(|candidate| candidate.route).collect()
+            }
+        };
+        remember(&mut self.decisions().routes, SHAPES_MAX, of, routes.clone());
+        Ok(routes)
+    }
+
+    /// As [`routes_by`](Auto::routes_by), also those to which another one is preferable in every way.
+    fn all_routes_by(
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
@@ -150,7 +178,7 @@ impl Auto {
         let known = self.decisions().mixes.get(&key).copied();
         let mixed = known.unwrap_or_else(|| {
             let mixed = self.fastest_mix(input, winner, rounded);
-            remember(&mut self.decisions().mixes, key, mixed);
+            remember(&mut self.decisions().mixes, DECIDED_MAX, key, mixed);
             mixed
         })?;
         let time_of_it = mixed.time.mul_f64(rows as f64 / rounded as f64);
@@ -189,7 +217,7 @@ impl Auto {
             let best = others.into_iter().min_by_key(|(time, _)| *time);
             best.filter(|(time, _)| *time < least).map_or(Rule::Alone, |(_, rule)| rule)
         });
-        remember(&mut self.decisions().rules, key, rule);
+        remember(&mut self.decisions().rules, DECIDED_MAX, key, rule);
         rule
     }
 }
