@@ -37,12 +37,23 @@ tenths=0.05,0.15,0.25,0.35,0.45,0.55,0.65,0.75,0.85,0.95
     --trace "$out/phone.lwt" >/dev/null
 "$lapwing" timeline "$out/phone.lwt" --html "$out/phone.html" >/dev/null
 picture "$out/phone.html#t=0..1000000000" 1600,470 docs/images/experts.png
+# Two streams and, a second later, two prompts, in virtual time: each chunk on the route that is the fastest for it alone, and on routes by
+# the moment. Both pictures have the same length of time.
+for moment in off class; do
+    "$lapwing" simulate --soc phone -m smollm2 --strategy auto --moment $moment --requests 2x30+150,2x1000+1@1s \
+        --trace "$out/$moment.lwt" >/dev/null
+    "$lapwing" timeline "$out/$moment.lwt" --html "$out/$moment.html" >/dev/null
+    picture "$out/$moment.html#t=0..21000000000" 1600,470 docs/images/moment_$moment.png
+done
 # The pictures of the API documentation are in its pages.
 embedded() { # label, type, picture
     printf '[%s]: data:%s;base64,%s\n' "$1" "$2" "$(base64 -w0 "docs/$3")"
 }
 embedded docs/images/timeline.png image/png images/timeline.png > src/guide/pictures/timeline.md
 embedded images/experts.png image/png images/experts.png > src/guide/pictures/experts.md
+for moment in off class; do
+    embedded "images/moment_$moment.png" image/png images/moment_$moment.png
+done > src/guide/pictures/overlap.md
 for name in speculation asynchronous; do
     embedded "images/$name.svg" image/svg+xml "images/$name.svg"
 done > src/guide/pictures/speculation.md

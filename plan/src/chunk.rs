@@ -43,6 +43,16 @@ impl ChunkShape {
         ChunkShape { context, ..*self }
     }
 
+    /// The shape that times are predicted for: of prompt rows the context is rounded up only to an eighth of a power of two, because
+    /// attention takes time in proportion to it, and routes are chosen by the difference.
+    pub fn timed(&self) -> ChunkShape {
+        let step = (self.context.next_power_of_two() / 8).max(1);
+        match self.phase {
+            Phase::Prefill => ChunkShape { context: self.context.next_multiple_of(step), ..*self },
+            Phase::Decode | Phase::Mixed => self.rounded(),
+        }
+    }
+
     /// A batch of this shape, as the input of a cost model: one sequence, whose last rows are
     /// selected. Rows that may be passed on count as if they were.
     pub fn batch(&self) -> Batch {

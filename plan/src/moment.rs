@@ -203,12 +203,14 @@ impl Moment {
 }
 
 mod candidate;
+mod known;
 mod mix;
 mod scene;
 mod sent;
 mod work;
 
 pub use candidate::{CANDIDATES_MAX, Candidate};
+pub(crate) use known::Known;
 pub use mix::Prices;
 pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 pub(crate) use sent::Sent;

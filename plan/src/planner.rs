@@ -10,7 +10,7 @@ use crate::chunk::{ChunkShape, PromptRows};
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::error::PlanError;
-use crate::moment::Candidate;
+use crate::moment::{Candidate, Known};
 use crate::needs::{NeedShape, Needs};
 use crate::predict::alone;
 use crate::route::Route;
@@ -44,7 +44,7 @@ impl PlannerParts {
 /// Computes routes and caches them by chunk shape.
 pub struct Planner {
     parts: PlannerParts,
-    routes: HashMap<ChunkShape, Arc<[Candidate]>>,
+    routes: Known,
     /// Total stages of all cached routes.
     stages: usize,
     /// Predicted times of cached routes, in ns.
@@ -67,7 +67,7 @@ const CONTEXT_MIN: usize = 256;
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(parts: PlannerParts) -> Planner {
-        let (routes, times, needs) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (routes, times, needs) = (Known::default(), HashMap::new(), HashMap::new());
         Planner { parts, routes, stages: 0, times, needs, meanwhile: None }
     }
 
@@ -153,26 +153,28 @@ impl Planner {
     /// # Errors
     /// As [`route`](Planner::route).
     pub fn candidates(&mut self, shape: ChunkShape) -> Result<Arc<[Candidate]>, PlanError> {
-        let shape = shape.rounded();
-        if let Some(known) = self.routes.get(&shape) {
-            return Ok(Arc::clone(known));
+        let Planner { parts, routes, stages, times, .. } = self;
+        let input = parts.input();
+        let full = *stages;
+        let candidates = routes.of(&input, &shape, |shape| {
+            let planned = parts.strategy.routes(&input, shape)?;
+            // A user's strategy may return a route that the actors cannot run.
+            planned.iter().try_for_each(|route| route.check(input.route_for(shape)))?;
+            let candidates = Candidate::of_routes(&input, shape, planned);
+            if candidates.is_empty() {
+                return Err(PlanError::Coverage {
+                    found: 0..0,
+                    expected: input.graph.nodes().len(),
+                });
+            }
+            *stages += candidates.iter().map(|it| it.route.stages.len()).sum::<usize>();
+            Ok(candidates)
+        })?;
+        if *stages > STAGES_MAX && full > 0 {
+            routes.clear();
+            times.clear();
+            *stages = 0;
         }
-        let input = self.parts.input();
-        let routes = self.parts.strategy.routes(&input, &shape)?;
-        // A user's strategy may return a route that the actors cannot run.
-        routes.iter().try_for_each(|route| route.check(input.route_for(&shape)))?;
-        let candidates: Arc<[Candidate]> = Candidate::of_routes(&input, &shape, routes).into();
-        if candidates.is_empty() {
-            return Err(PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() });
-        }
-        let stages = candidates.iter().map(|it| it.route.stages.len()).sum::<usize>();
-        if self.stages + stages > STAGES_MAX {
-            self.routes.clear();
-            self.times.clear();
-            self.stages = 0;
-        }
-        self.stages += stages;
-        self.routes.insert(shape, Arc::clone(&candidates));
         Ok(candidates)
     }
 

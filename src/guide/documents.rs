@@ -33,7 +33,7 @@ documents! {
     opencl: "../../docs/opencl.md",
     openvino: "../../docs/openvino.md",
     outliers: "../../docs/outliers.md",
-    overlap: "../../docs/overlap.md",
+    overlap: "pictures/overlap.md" "../../docs/overlap.md",
     policies: "../../docs/policies.md",
     prefixes: "../../docs/prefixes.md",
     qnn: "../../docs/qnn.md",

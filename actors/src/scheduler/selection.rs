@@ -100,6 +100,23 @@ impl<'a> Ready<'a> {
     }
 }
 
+impl Ready<'_> {
+    /// What a strategy is told of the prompts that may share the next chunk, which has so many rows at most: they are as long as the longest
+    /// of them, since those behind it have chunks of their own, or as all of them where they fit into one chunk.
+    fn prompt_rows(&self, most: usize) -> PromptRows {
+        let (mut longest, mut due) = (0, 0);
+        for (_, prompt) in self.prompts() {
+            if due >= most {
+                break;
+            }
+            longest = longest.max(prompt.goal());
+            due += prompt.due();
+        }
+        let all = longest.max(due.min(most));
+        PromptRows { all, remaining: due.min(all) }
+    }
+}
+
 /// Room for prompt rows in a chunk.
 struct RowBudget {
     left: usize,
@@ -209,13 +226,11 @@ impl Scheduler {
             chunk.shape.rows += sequence.branch_rows();
         }
         let decodes = chunk.decodes();
-        let mut all = PromptRows { all: decodes, remaining: decodes };
-        for (_, prompt) in ready.prompts() {
-            all.all += prompt.goal();
-            all.remaining += prompt.due();
-        }
-        chunk.shape.prompt = all.all - decodes;
-        let mut budget = RowBudget::new(model.planner_by(kind.output, by)?, all, decodes, room);
+        let planner = model.planner_by(kind.output, by)?;
+        let PromptRows { all, remaining } = ready.prompt_rows(planner.chunk_rows_max());
+        chunk.shape.prompt = all;
+        let all = PromptRows { all: all + decodes, remaining: remaining + decodes };
+        let mut budget = RowBudget::new(planner, all, decodes, room);
         for (place, prompt) in ready.prompts() {
             let rows = budget.take(prompt);
             if rows > 0 {

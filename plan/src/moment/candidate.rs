@@ -58,6 +58,15 @@ impl Candidate {
         Candidate::best(routes.into_iter().map(candidate).collect())
     }
 
+    /// The same route with the times of a chunk of another shape.
+    #[must_use]
+    pub fn timed(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Candidate {
+        match self.lanes.is_empty() {
+            true => self.clone(),
+            false => Candidate::new(input, shape, Arc::clone(&self.route)),
+        }
+    }
+
     /// The only route. Nothing is predicted.
     pub fn only(route: Arc<Route>) -> Candidate {
         let crossings = crossings(&route);

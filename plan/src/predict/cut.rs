@@ -1,13 +1,11 @@
 //! A prompt cut into chunks, each on the route that it takes in an engine which computes nothing else.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::chunks::{PlannedChunk, Workload};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
-use crate::moment::{Candidate, Sent};
+use crate::moment::{Candidate, Known, Sent};
 use crate::phase::Phase;
 use crate::strategy::interface::{PlanInput, Strategy};
 
@@ -22,7 +20,7 @@ pub fn plan(
     work: Workload,
 ) -> Result<Vec<PlannedChunk>, PlanError> {
     let mut chunks: Vec<PlannedChunk> = Vec::new();
-    let mut known: HashMap<ChunkShape, Vec<Candidate>> = HashMap::new();
+    let mut known = Known::default();
     let mut sent = Sent::new(input.devices.len(), work.in_flight, Vec::new());
     let (mut remaining, mut context) = (work.prompt, work.context);
     while remaining > 0 {
@@ -34,20 +32,16 @@ pub fn plan(
         let selected = usize::from(remaining == 0);
         let (phase, prompt) = (Phase::Prefill, work.prompt);
         let shape = ChunkShape { phase, rows, selected, context, prompt };
-        let rounded = shape.rounded();
-        let candidates = match known.entry(rounded) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                let routes = strategy.routes(input, &rounded)?;
-                unknown.insert(match routes.len() {
-                    1 => routes.into_iter().map(Candidate::only).collect(),
-                    _ => Candidate::of_routes(input, &rounded, routes),
-                })
-            }
-        };
+        let candidates = known.of(input, &shape, |shape| {
+            let routes = strategy.routes(input, shape)?;
+            Ok(match routes.len() {
+                1 => routes.into_iter().map(Candidate::only).collect(),
+                _ => Candidate::of_routes(input, shape, routes),
+            })
+        })?;
         let taken = match candidates.len() {
             0 | 1 => 0,
-            _ => sent.next(candidates, candidates[0].route.rule, remaining.div_ceil(rows)),
+            _ => sent.next(&candidates, candidates[0].route.rule, remaining.div_ceil(rows)),
         };
         let route = candidates.get(taken).map(|candidate| Arc::clone(&candidate.route));
         let none = PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() };

@@ -1,7 +1,5 @@
 //! The routes of a chunk, once a strategy has won.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use super::mix::Mix;
 use super::{Auto, DECIDED_MAX, Rated, RoutesOf, remember};
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
-use crate::moment::{Candidate, Sent};
+use crate::moment::{Candidate, Known, Sent};
 use crate::phase::Phase;
 use crate::predict::{PlannedChunk, Workload, alone, predict};
 use crate::route::Route;
@@ -224,8 +222,7 @@ impl Auto {
 
 /// A prompt in chunks, with the routes that each may take.
 struct CutPrompt {
-    shapes: Vec<ChunkShape>,
-    candidates: HashMap<ChunkShape, Vec<Candidate>>,
+    chunks: Vec<(ChunkShape, Arc<[Candidate]>)>,
     in_flight: usize,
 }
 
@@ -245,15 +242,16 @@ impl CutPrompt {
             let (phase, context) = (Phase::Prefill, context + start);
             ChunkShape { phase, rows, selected, context, prompt }
         };
-        let shapes: Vec<ChunkShape> = (0..prompt).step_by(rows).map(shape).collect();
-        let mut candidates = HashMap::new();
-        for rounded in shapes.iter().map(ChunkShape::rounded) {
-            if let Entry::Vacant(unknown) = candidates.entry(rounded) {
-                let routes = auto.routes_by(input, &rounded, winner)?;
-                unknown.insert(Candidate::of_routes(input, &rounded, routes));
-            }
-        }
-        Ok(CutPrompt { shapes, candidates, in_flight })
+        let mut known = Known::default();
+        let chunks = (0..prompt).step_by(rows).map(|start| {
+            let shape = shape(start);
+            let candidates = known.of(input, &shape, |shape| {
+                let routes = auto.routes_by(input, shape, winner)?;
+                Ok(Candidate::of_routes(input, shape, routes))
+            })?;
+            Ok((shape, candidates))
+        });
+        Ok(CutPrompt { chunks: chunks.collect::<Result<_, PlanError>>()?, in_flight })
     }
 
     /// Its predicted time alone in an engine, by a rule. Which routes chunks take depends on small differences of times, and an unlucky order
@@ -272,9 +270,8 @@ impl CutPrompt {
     }
 
     fn time_of(&self, input: &PlanInput<'_>, rule: Rule, mut sent: Sent) -> Duration {
-        let count = self.shapes.len();
-        let chunks = self.shapes.iter().enumerate().map(|(at, shape)| {
-            let candidates = &self.candidates[&shape.rounded()];
+        let count = self.chunks.len();
+        let chunks = self.chunks.iter().enumerate().map(|(at, (shape, candidates))| {
             let taken = match rule {
                 Rule::Alone => 0,
                 rule => sent.next(candidates, rule, count - at - 1),
