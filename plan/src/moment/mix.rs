@@ -81,12 +81,16 @@ fn points(devices: usize, steps: usize) -> usize {
 /// The choice looks at chunks behind only with so many devices at most.
 const DEVICES_MAX: usize = 8;
 
+/// So many of the chunks behind count at most: the routes of later ones are chosen when they come, and what only they would balance leaves
+/// devices idle until then.
+const BEHIND_MOST: f64 = 2.0;
+
 /// Most of the time of a device that steps of streams may take, so that prompts have some.
 const SHARE_MOST: f64 = 0.75;
 
 impl Moment {
-    /// In ns, when a chunk on each candidate and all chunks behind it have ended at the earliest, if these take the best mix of the candidates: a
-    /// lower bound for each price of the devices' time, of which the highest counts. Of more than [`DEVICES_MAX`] devices nothing is known.
+    /// In ns, when a chunk on each candidate and the next chunks behind it have ended at the earliest, if these take the best mix of the
+    /// candidates: a lower bound for each price of the devices' time, of which the highest counts. Of more than [`DEVICES_MAX`] devices nothing is known.
     pub(super) fn end_of_all(&self, candidates: &[Candidate], ends: &mut [f64]) {
         if self.lanes.len() > DEVICES_MAX {
             return;
@@ -113,6 +117,7 @@ impl Moment {
         for (at, candidate) in candidates.iter().enumerate() {
             ways.iter_mut().zip(times(&candidate.lanes)).for_each(|(way, time)| way[at] = time);
         }
+        let behind = self.behind.min(BEHIND_MOST);
         let mut all = [0.0; CANDIDATES_MAX];
         for prices in self.prices.iter() {
             let mut costs = [0.0; CANDIDATES_MAX];
@@ -120,7 +125,7 @@ impl Moment {
                 costs.iter_mut().zip(way).for_each(|(cost, time)| *cost += time * price);
             }
             let least = costs.iter().copied().fold(f64::MAX, lower);
-            let rest = priced(&busy, prices) + self.behind * least;
+            let rest = priced(&busy, prices) + behind * least;
             all.iter_mut().zip(costs).for_each(|(end, cost)| *end = higher(*end, rest + cost));
         }
         ends.copy_from_slice(&all[..ends.len()]);

@@ -207,12 +207,7 @@ impl Strategy for Auto {
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         match self.decide_prompt(input, prompt.all) {
-            // What has begun in chunks of another size goes on so.
-            Ok(PromptDecision { mixed: Some(rows), .. })
-                if (prompt.all - prompt.remaining).is_multiple_of(rows) =>
-            {
-                prompt.remaining.min(rows)
-            }
+            Ok(PromptDecision { mixed: Some(rows), .. }) => prompt.remaining.min(rows),
             Ok(PromptDecision { winner, .. }) => self.candidates[winner].chunk_rows(input, prompt),
             // The error is reported when the route of the chunk is requested.
             Err(_) => prompt.remaining.min(input.chunk_rows),
