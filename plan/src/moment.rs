@@ -3,8 +3,8 @@
 //! A route that is the fastest for a chunk alone need not be the one on which it ends first: its devices may be busy. Each candidate has
 //! its predicted time alone and its work on each device; a moment has, of each device, when it will have done what it has begun. The chunk
 //! takes the candidate that ends first (earliest finish time, as HEFT chooses a processor; Topcuoglu et al., 2002). That rule alone fills all
-//! devices with routes that end early and take much work in all, so a chunk with others behind it takes the candidate with which all of them
-//! end first, as far as the least mean time of the best mix of candidates tells.
+//! devices with routes that end early and take much work in all, so a chunk with others behind it takes the candidate with which it and the
+//! next of them end first, as far as the least mean time of the best mix of candidates tells.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ const GAIN: f64 = 0.02;
 /// The same where many chunks on the first candidate are done sooner than on others.
 const FAR: f64 = 0.5;
 
-/// What the end of a chunk counts beside that of all chunks behind it.
+/// What the end of a chunk counts beside that of the chunks behind it.
 const SOON: f64 = 0.05;
 
 impl Moment {
@@ -146,7 +146,7 @@ impl Moment {
     }
 
     /// The candidate on which a chunk ends first, of those that are ready, by their places; of those that hardly differ from the first one, the
-    /// first. By their [`Rule`] it may be the one with which all chunks behind it end first, too, or the first one unless another ends far earlier.
+    /// first. By their [`Rule`] it may be the one with which the next chunks behind it end first, too, or the first one unless another ends far earlier.
     ///
     /// # Panics
     /// Without candidates.

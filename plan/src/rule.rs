@@ -11,6 +11,6 @@ pub enum Rule {
     /// The one on which it ends first.
     #[default]
     First,
-    /// While others are behind it, the one with which all of them end first.
+    /// While others are behind it, the one with which it and the next of them end first.
     Mix,
 }
