@@ -88,7 +88,7 @@ fn shapes_gain_most_in_the_study_of_retrieval_and_the_longest_chain_first_ends_d
     let best = time(0, ["on", "inf"]);
     assert!(time(1, ["on", "inf"]) > 2.0 * best, "{found}");
     assert!(draft(["off", "inf"]) > 1.1 * draft(["on", "inf"]), "{found}");
-    assert!(time(0, ["off", "inf"]) > 0.99 * best, "the first draft costs little: {found}");
+    assert!(time(0, ["off", "inf"]) > 0.95 * best, "the first draft costs little: {found}");
     assert!(time(0, ["on", "77"]) > best, "a limit costs: {found}");
 }
 
