@@ -91,7 +91,7 @@ def values(args: argparse.Namespace, one: Path, folder: Path) -> str:
     subprocess.run(command, check=True, capture_output=True)
     dice = random.Random(one.name)
     prompt = [dice.randrange(len(tiny_models.vocabulary()[0])) for _ in range(17)]
-    server = architectures.Server(args.program, few)
+    server = architectures.Server(args.program, few, [])
     try:
         return architectures.compare(server, str(args.work / "reference"), exact, prompt)
     finally:
