@@ -94,7 +94,7 @@ pub(crate) struct CompositeArgs {
     max_running_requests: Option<u32>,
 
     /// Models of clients' requests, and whose requests precede theirs: NAME[=SHAPE[@DEVICE]][>NAME+NAME]
-    /// with spaces between, as in 'draft=llama-3.2-1b@cpu answer>draft'
+    /// with spaces between, as in 'draft=qwen2-1.5b@cpu answer>draft'
     #[arg(long, value_name = "STAGES", requires = "requests")]
     stages: Option<String>,
 

@@ -31,7 +31,7 @@ impl Engine {
             }
             waited = if now == wanted { waited + ASKED } else { Duration::ZERO };
             (wanted, had_any) = (now, true);
-            tokio::time::sleep(ASKED).await;
+            pause(ASKED).await;
         }
     }
 
@@ -84,5 +84,17 @@ impl Engine {
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
         Ok(known.then(makespan))
+    }
+}
+
+/// Waits for so long, on any runtime.
+async fn pause(time: Duration) {
+    let (ended, end) = flume::bounded::<()>(1);
+    let slept = std::thread::Builder::new().name("pause".to_owned()).spawn(move || {
+        std::thread::sleep(time);
+        drop(ended);
+    });
+    if slept.is_ok() {
+        _ = end.recv_async().await;
     }
 }

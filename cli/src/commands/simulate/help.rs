@@ -15,7 +15,7 @@ Examples:
   lapwing timeline real.lwt sim.lwt       compare the same devices, live and simulated
 
   lapwing simulate --soc phone --requests 2x30+150,860+1@1s,1630+1@1s --strategy auto
-  lapwing simulate --model llama-3-8b --draft llama-3.2-1b --acceptance 0.8 --ablate \\
+  lapwing simulate --model llama-3-8b --draft llama-3.2-3b --acceptance 0.8 --ablate \\
       --requests 2x64+100,512+1@500ms
 
 With --requests, requests arrive at their times, in tokens of prompt and answer, and a model may

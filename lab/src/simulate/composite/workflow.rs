@@ -35,7 +35,7 @@ pub struct Stage {
     pub after: Vec<String>,
 }
 
-/// Reads stages: `NAME[=SHAPE[@DEVICE]][>NAME+NAME]`, separated by spaces, such as `draft=llama-3.2-1b@cpu answer>draft+search`.
+/// Reads stages: `NAME[=SHAPE[@DEVICE]][>NAME+NAME]`, separated by spaces, such as `draft=qwen2-1.5b@cpu answer>draft+search`.
 ///
 /// # Errors
 /// [`SimulateError::BadValue`] with the stage that is wrong.
@@ -65,7 +65,7 @@ fn stage(text: &str) -> Result<Stage, SimulateError> {
     let given = |text: Option<&str>| text.is_none_or(|text| !text.is_empty());
     let names = || after.iter().chain([&client.to_owned()]).all(|name| !name.is_empty());
     if !names() || client.contains('@') || !given(model) || !given(device) {
-        let expected = "it must be NAME[=SHAPE[@DEVICE]][>NAME+NAME], separated by spaces, as in draft=llama-3.2-1b@cpu answer>draft";
+        let expected = "it must be NAME[=SHAPE[@DEVICE]][>NAME+NAME], separated by spaces, as in draft=qwen2-1.5b@cpu answer>draft";
         return Err(wrong(text, expected));
     }
     let [model, device] = [model, device].map(|text| text.map(str::to_owned));
