@@ -130,6 +130,8 @@ pub struct GraphStats {
     pub ready: usize,
     /// Graphs that chunks have lacked and that are not ready yet. They are prepared while the engine has no request.
     pub wanted: usize,
+    /// Whether one of those is being prepared, or will be once there is no request. The others do not fit, or cannot be prepared.
+    pub is_pending: bool,
     /// Chunks that other devices computed because graphs of their strategy were not ready.
     pub chunks_elsewhere: u64,
 }

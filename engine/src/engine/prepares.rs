@@ -9,30 +9,14 @@ use lapwing_plan::predict::predict;
 use super::Engine;
 use crate::error::Error;
 
-/// How often it is asked whether graphs are ready.
-const ASKED: Duration = Duration::from_millis(20);
-
-/// Longest time in which one graph is waited for.
-const GRAPH_MAX: Duration = Duration::from_secs(60);
-
 impl Engine {
-    /// Waits until the graphs are ready that chunks have lacked, which an engine prepares while it has no request. Returns whether there were
-    /// any. A measurement of a strategy whose chunks take several routes warms up until there are none. Does not wait for more than a
-    /// minute in which no graph is ready.
+    /// Waits until the graphs are ready that chunks have lacked, and that can be prepared: an engine makes them while it has no request. Returns
+    /// whether any were made meanwhile. A measurement of a strategy whose chunks take several routes warms up until none are.
     ///
     /// # Errors
     /// When the engine has ended.
     pub async fn graphs_made(&self) -> Result<bool, Error> {
-        let (mut wanted, mut had_any, mut waited) = (usize::MAX, false, Duration::ZERO);
-        loop {
-            let now = self.stats().await?.graphs.wanted;
-            if now == 0 || waited > GRAPH_MAX {
-                return Ok(had_any);
-            }
-            waited = if now == wanted { waited + ASKED } else { Duration::ZERO };
-            (wanted, had_any) = (now, true);
-            pause(ASKED).await;
-        }
+        Ok(self.inner.live.graphs_made().await?)
     }
 
     /// Static graphs that a prompt of `length` tokens prepares while it runs, because its strategy does
@@ -84,17 +68,5 @@ impl Engine {
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
         Ok(known.then(makespan))
-    }
-}
-
-/// Waits for so long, on any runtime.
-async fn pause(time: Duration) {
-    let (ended, end) = flume::bounded::<()>(1);
-    let slept = std::thread::Builder::new().name("pause".to_owned()).spawn(move || {
-        std::thread::sleep(time);
-        drop(ended);
-    });
-    if slept.is_ok() {
-        _ = end.recv_async().await;
     }
 }

@@ -22,6 +22,24 @@ impl Live {
         }
         answer.recv_async().await.map_err(|_| self.ending.why())
     }
+
+    /// Waits until the graphs are ready that chunks have lacked, and that can be prepared. Returns whether any were made meanwhile.
+    ///
+    /// # Errors
+    /// As [`stats`](Live::stats).
+    pub async fn graphs_made(&self) -> Result<bool, RunError> {
+        let mut stats = self.stats().await?;
+        let ready = stats.graphs.ready;
+        while stats.graphs.is_pending {
+            // Each graph that is made, and each rest before one, is a message.
+            let answer = self.asked.ask();
+            if self.ending.closed.load(Ordering::SeqCst) {
+                self.asked.clear();
+            }
+            stats = answer.recv_async().await.map_err(|_| self.ending.why())?;
+        }
+        Ok(stats.graphs.ready > ready)
+    }
 }
 
 /// Those that have no answer yet.

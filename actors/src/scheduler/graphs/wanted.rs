@@ -149,9 +149,14 @@ impl Graphs {
     pub(in super::super) fn stats(&self) -> GraphStats {
         let all = self.wanted.routes.iter().flat_map(|wanted| &wanted.route.graphs);
         let wanted: HashSet<_> = all.filter(|graph| !self.ready.contains(*graph)).collect();
+        let is_possible = |(device, _): &(DeviceId, GraphKey)| !self.saturated.contains(device);
+        let mut missing = self.wanted.routes.iter().map(|it| self.first_missing(&it.route));
+        let is_pending =
+            !self.preparing.is_empty() || missing.any(|first| first.is_some_and(is_possible));
         GraphStats {
             ready: self.ready.len(),
             wanted: wanted.len(),
+            is_pending,
             chunks_elsewhere: self.wanted.chunks,
         }
     }
