@@ -63,6 +63,22 @@ async fn plans_of_other_settings_are_an_error() {
     assert!(error.to_string().contains("lapwing prepare"), "{error}");
 }
 
+#[tokio::test]
+async fn who_waits_for_graphs_is_told_once_they_are_made() {
+    let folder = tempfile::tempdir().expect("folder");
+    let builder = with(&long_model(folder.path()), &format!("cpu+{NPU}"), "chunk-graph");
+    let engine = builder.build().await.expect("an engine");
+    assert!(!engine.graphs_made().await.expect("an answer"), "no chunk has lacked any");
+    let tokens = greedy(&engine, 100).await;
+    let graphs = engine.stats().await.expect("stats").graphs;
+    assert!(graphs.chunks_elsewhere > 0 && graphs.is_pending, "{graphs:?}");
+    assert!(engine.graphs_made().await.expect("an answer"));
+    let graphs = engine.stats().await.expect("stats").graphs;
+    assert!(graphs.ready > 0 && graphs.wanted == 0 && !graphs.is_pending, "{graphs:?}");
+    assert_eq!(greedy(&engine, 100).await, tokens);
+    assert!(!engine.graphs_made().await.expect("an answer"));
+}
+
 #[cfg(feature = "openvino")]
 #[tokio::test]
 async fn graphs_are_prepared_where_the_device_keeps_them() {

@@ -171,7 +171,6 @@ impl LiveScheduler {
         waited: Option<WaitRecord>,
     ) -> Result<bool, RunError> {
         self.trace.begin(&posted, waited);
-        let woken = matches!(posted.message, SchedulerMessage::Wake);
         match &posted.message {
             // Before the scheduler checks: a stream that is dropped later wakes it again.
             SchedulerMessage::Wake => {
@@ -198,9 +197,7 @@ impl LiveScheduler {
             }
         }
         self.trace.end(&self.scheduler);
-        if woken {
-            self.asked.answer(|| self.scheduler.stats());
-        }
+        self.asked.answer(|| self.scheduler.stats());
         self.latest = self.trace.is_on().then(|| self.recorder.clock().now());
         Ok(true)
     }
