@@ -121,3 +121,18 @@ fn lengths_are_those_of_the_requests() {
         assert_eq!(ended.stderr.contains("exceed the context"), exceeds, "{ended:?}");
     }
 }
+
+/// `docs/overlap.md` has these and others.
+#[test]
+fn prompts_that_arrive_together_end_one_after_the_other_on_routes_by_the_moment() {
+    let model = "layers=30,dim=576,ffn=1536,heads=9,kv-heads=3,vocab=49152,tied=1,bits=8";
+    let base = ["--soc", "phone", "-m", model, "--strategy", "auto", "--requests", "2x1000+1"];
+    let [class, off] = ["class", "off"].map(|moment| {
+        let run = simulate(&[&base[..], &["--moment", moment]].concat());
+        let requests = run["runs"][0]["requests"].as_array().expect("requests");
+        let times = requests.iter().map(|it| it["ttft_ms"].as_f64().expect("a time"));
+        times.collect::<Vec<f64>>()
+    });
+    assert!(class[0] < 0.6 * class[1], "{class:?}");
+    assert!(class[1] < 0.85 * off[1], "{class:?} {off:?}");
+}
