@@ -71,7 +71,7 @@ fn relative_links_have_a_definition_so_that_pages_can_lead_elsewhere() {
 fn relative_links_lead_to_files_and_in_the_documentation_to_the_same_pages() {
     let links = read("src/guide/links.md");
     let in_pages: BTreeMap<&str, &str> = definitions(&links).into_iter().collect();
-    let pictures = ["experts", "timeline", "speculation"];
+    let pictures = ["experts", "overlap", "timeline", "speculation"];
     let pictures = pictures.map(|name| read(&format!("src/guide/pictures/{name}.md")));
     let pictures: BTreeMap<&str, &str> =
         pictures.iter().flat_map(|text| definitions(text)).collect();
