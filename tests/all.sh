@@ -1,8 +1,21 @@
 #!/bin/sh
 # Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node
 # with npm, and apt (for the AArch64 emulator, Chromium and an OpenCL driver only).
+#
+# usage: all.sh [full]    With `full`, all cases of each test, which takes twice as long; otherwise a few of them
 set -eu
 cd "$(dirname "$0")/.."
+LAPWING_TEST=${1:-few}
+case $LAPWING_TEST in
+    few)
+        seconds=20
+        # Intel's driver compiles these for minutes; what they have in common is tested with the others.
+        long="--skip persistent_kernel_with_windows --skip persistent_kernel_with_sinks --skip persistent_kernel_with_6 \
+            --skip persistent_kernel_beside"
+        ;;
+    full) seconds=60 long= ;;
+    *) echo "usage: all.sh [full]" >&2; exit 2 ;;
+esac
 
 begin=$(date +%s)
 since=$begin
@@ -61,13 +74,16 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
-# In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
+# The kernels for OpenCL are tested one after another, and drivers compile each on one core; AArch64 and the fuzzers compile and
+# run on about one core each; the examples and the clients of the server mostly wait. So three rows of work run side by side.
+# None of these is timed.
 #
-# The kernels for OpenCL are tested one after another, and drivers compile each on one core, so the other tests run beside them.
-# Intel's driver runs all of them in full, and the engine's tests with a queue. PoCL takes minutes to compile, so as a second
-# driver it runs a few cases of each and a few formats, beside Oclgrind, which checks accesses of the kernels whatever the driver.
-step "kernels, traces, actors, facade, command line, whole models; beside them OpenCL devices with PoCL and with Intel's CPU" \
-    "runtime"
+# Intel's driver runs all tests of these kernels, and the engine's tests with a queue. PoCL takes minutes to compile, so as a
+# second driver it runs a few cases of each and a few formats, beside Oclgrind, which checks accesses of the kernels whatever the
+# driver.
+step "kernels, traces, actors, facade, command line, whole models, examples, exports in Perfetto's trace processor, the pages in" \
+    "headless Chromium, clients of the server; beside them OpenCL devices with Intel's CPU runtime, fuzzing of each reader, every" \
+    "interleaving of lock-free code; OpenCL devices with PoCL, AArch64 kernels under emulation"
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
 export POCL_CACHE_DIR
 mkdir -p "$POCL_CACHE_DIR"
@@ -76,24 +92,17 @@ export LAPWING_TEST_PROGRAMS
 mkdir -p "$LAPWING_TEST_PROGRAMS"
 LAPWING_OPENVINO=$PWD/target/openvino/libs
 export LAPWING_OPENVINO
-LAPWING_TEST=full
 export LAPWING_TEST
-tests="cargo test --workspace --features lapwing-traces/layer --quiet"
-few="LAPWING_TEST=few $tests --lib opencl_"
-formats="--skip q1_0 --skip q2_ --skip q3_k --skip q4_1 --skip q5_ --skip iq1_ --skip iq2_ --skip iq3_ --skip iq4_ --skip mxfp4 --skip nvfp4 --skip tq --skip bf16"
-intel="export OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
-sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl_tests:: --skip opencl_device_tests:: --skip an_opencl_" \
-    "$intel && $tests --lib opencl_ -- --include-ignored --skip races" \
-    "$few -- $formats && $intel && $tests --test integration opencl -- --include-ignored && $tests --test cli a_signal_meets_drivers"
-
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples
 export EXAMPLES
-
-# AArch64 and the fuzzers compile and run on about one core each; the examples and the clients of the server mostly wait.
-# None of these is timed.
-step "AArch64 kernels under emulation; beside them 20 seconds of fuzzing for each reader, every interleaving of lock-free" \
-    "code, examples, exports in Perfetto's trace processor, the pages in headless Chromium, and clients of the server"
+tests="cargo test --workspace --features lapwing-traces/layer --quiet"
+formats="--skip q1_0 --skip q2_ --skip q3_k --skip q4_1 --skip q5_ --skip iq1_ --skip iq2_ --skip iq3_ --skip iq4_ --skip mxfp4 --skip nvfp4 --skip tq --skip bf16"
+intel="OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
+general="$tests -- --include-ignored --skip opencl_tests:: --skip opencl_device_tests:: --skip an_opencl_"
+all_kernels="(export $intel && $tests --lib opencl_ -- --include-ignored --skip races $long)"
+few_kernels="LAPWING_TEST=few $tests --lib opencl_ -- $formats"
+queues="(export $intel && $tests --test integration opencl -- --include-ignored && $tests --test cli a_signal_meets_drivers)"
 interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
     -p lapwing-model -p lapwing-cpu -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 others="sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
@@ -101,4 +110,5 @@ others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 for example in hello_prompt embeddings tools timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter own_device compare_strategies three_overlaps otlp reproduce_heterollm; do
     others="$others && $EXAMPLES/$example"
 done
-sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 20 && $interleavings" "$others"
+sh tests/side_by_side.sh "$general && $others" "$all_kernels && sh fuzz/run.sh $seconds && $interleavings" \
+    "$few_kernels && $queues && sh .ci/neon.sh --quiet"

@@ -11,7 +11,13 @@ trap 'kill $pids 2>/dev/null; exit 130' INT TERM
 number=0
 for command in "$@"; do
     number=$((number + 1))
-    sh -c "$command" >"$logs/$number" 2>&1 &
+    (
+        begin=$(date +%s)
+        status=0
+        sh -c "$command" || status=$?
+        echo "-- ended with $status after $(($(date +%s) - begin)) s"
+        exit $status
+    ) >"$logs/$number" 2>&1 &
     pids="$pids $!"
 done
 failed=0

@@ -117,7 +117,7 @@ fn vocabularies() -> PathBuf {
 fn real_vocabularies_give_the_same_ids() {
     let folder = vocabularies();
     if !folder.exists() {
-        assert!(std::env::var("LAPWING_TEST").as_deref() != Ok("full"), "{}", folder.display());
+        assert!(std::env::var_os("LAPWING_TEST").is_none(), "{}", folder.display());
         eprintln!("skipped: llama.cpp's vocabularies are missing; sh tests/all.sh fetches them");
         return;
     }
