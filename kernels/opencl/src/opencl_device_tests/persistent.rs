@@ -59,13 +59,13 @@ fn a_persistent_kernel_gives_the_bits_of_launches() {
 }
 
 #[test]
-#[ignore = "long: sh tests/all.sh runs it"]
+#[ignore = "long: sh tests/all.sh full runs it"]
 fn a_persistent_kernel_with_windows_and_caps_gives_the_bits_of_launches() {
     check("gemma3");
 }
 
 #[test]
-#[ignore = "long: sh tests/all.sh runs it"]
+#[ignore = "long: sh tests/all.sh full runs it"]
 fn a_persistent_kernel_with_sinks_gives_the_bits_of_launches() {
     check("granite_swa");
 }
@@ -77,7 +77,7 @@ fn a_persistent_kernel_with_4_bit_weights_gives_the_bits_of_launches() {
 }
 
 #[test]
-#[ignore = "long: sh tests/all.sh runs it"]
+#[ignore = "long: sh tests/all.sh full runs it"]
 fn a_persistent_kernel_beside_launches_of_experts_gives_the_bits_of_launches() {
     check("qwen3moe");
 }
@@ -89,7 +89,7 @@ fn a_persistent_kernel_with_states_gives_the_bits_of_launches() {
 }
 
 #[test]
-#[ignore = "long: sh tests/all.sh runs it"]
+#[ignore = "long: sh tests/all.sh full runs it"]
 fn a_persistent_kernel_with_6_bit_weights_gives_the_bits_of_launches() {
     check("format-q6_k");
 }
