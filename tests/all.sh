@@ -2,14 +2,14 @@
 # Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node
 # with npm, and apt (for the AArch64 emulator, Chromium and an OpenCL driver only).
 #
-# usage: all.sh [full]    With `full`, all cases of each test, which takes twice as long; otherwise a few of them
+# usage: all.sh [full]    `full` tries all cases of each test, which takes longer; without it, a few are tried
 set -eu
 cd "$(dirname "$0")/.."
 LAPWING_TEST=${1:-few}
 case $LAPWING_TEST in
     few)
         seconds=20
-        # Intel's driver compiles these for minutes; what they have in common is tested with the others.
+        # Intel's driver takes minutes to compile the persistent kernels of these models. Those of three other models are tested.
         long="--skip persistent_kernel_with_windows --skip persistent_kernel_with_sinks --skip persistent_kernel_with_6 \
             --skip persistent_kernel_beside"
         ;;
